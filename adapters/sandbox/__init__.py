@@ -1,0 +1,1 @@
+"""Loopback stand-ins with fault switches."""

@@ -1,0 +1,1 @@
+"""Who may do what: tokens, keys, grants and their revocation."""

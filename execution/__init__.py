@@ -1,0 +1,1 @@
+"""How an accepted intent is carried out: journal, orchestrator, reconciliation."""

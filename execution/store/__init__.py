@@ -1,0 +1,1 @@
+"""Journal, registry and outbox: the only SQL of the execution."""
