@@ -1,0 +1,274 @@
+"""Sagas as data. A definition that breaks the order of recoverability cannot be constructed.
+
+A `Step` has one forward `Action` and, when it is COMPENSABLE, a second `Action` that offsets it; both are executed by the
+same engine path, because a compensation is a command like any other. A `Gate` sends nothing: a check or a person's yes.
+
+Order of recoverability, checked here: COMPENSABLE steps, then at most one PIVOT, then RETRYABLE steps, IRREVERSIBLE ones
+last. What stands before the pivot can be unwound; what stands after it can be repeated until it succeeds; what cannot be
+taken back comes when nothing else can fail.
+
+`P` is the bundle of ports that the functions of a definition use; it belongs to whoever composes the program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from execution.core.command import Context
+from execution.core.failures import Answer, CannotTell, Receipt, Sighting
+from execution.core.quiescence import Bounds
+from execution.core.retry import RetryPolicy
+from execution.core.states import EffectClass, Repeat
+
+P = TypeVar("P")
+_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{2,63}")
+
+
+class UnsafeDefinition(ValueError):
+    """A definition whose shape could leave an effect that nothing can offset or finish."""
+
+
+class Prepared(Protocol):
+    """One request whose exact bytes are known, before anything was sent.
+
+    The engine calls `connect` before the fence, commits the attempt, then `send` once; nothing may connect after the
+    fence. `close` is always called. `request_digest` is the hex SHA-256 of the exact bytes (method, target, body; no
+    credentials). `bounds` says how late the request can still take effect.
+    """
+
+    @property
+    def request_digest(self) -> str: ...
+
+    @property
+    def bounds(self) -> Bounds: ...
+
+    async def connect(self) -> Answer | None:
+        """Open what the request will be written on; None when open, `Unsent` (or a `Refused` login) when it is not."""
+        ...
+
+    async def send(self, deadline_s: float) -> Answer:
+        """Write the request on what `connect` opened and read the answer, all within the deadline."""
+        ...
+
+    async def close(self) -> None:
+        """Release the connection; abortive when an answer is outstanding."""
+        ...
+
+
+Forward = Callable[[P, Context], Awaitable[Prepared]]
+Observe = Callable[[P, Context], Awaitable[Sighting]]
+Verify = Callable[[P, Context, Receipt], Awaitable[Sighting]]
+
+
+class OnRefused(StrEnum):
+    """What follows when a step is refused for good, or has used its retries."""
+
+    UNWIND = "unwind"
+    REVIEW = "review"
+    WAIT_FOR_FIX = "wait_for_fix"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupContract:
+    """What a read-back can be trusted for; shown to people and measured by the conformance suites.
+
+    strength: "strong" or "eventual" (then `lag_s` bounds it). covers: whether objects that others created are seen.
+    authority: how the read proves that it may see the object. cache_bypass: how caches are avoided.
+    """
+
+    strength: str
+    covers: str
+    authority: str
+    cache_bypass: str
+    lag_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action(Generic[P]):
+    """One thing done to an external system, with the way to find out whether it happened.
+
+    observe None: the system cannot be asked (SMTP): doubt goes to a person. looks_first: look immediately before each
+    attempt's fence (creates, and updates under an expected version). verify None: nothing to compare after success.
+    deadline_s bounds connect, write and answer.
+    """
+
+    system: str
+    operation: str
+    forward: Forward[P]
+    observe: Observe[P] | None
+    verify: Verify[P] | None = None
+    looks_first: bool = True
+    repeat: Repeat = Repeat.NEVER
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    deadline_s: float = 20.0
+    lookup: LookupContract | None = None
+
+    def __post_init__(self) -> None:
+        if self.looks_first and self.observe is None:
+            raise UnsafeDefinition(f"{self.operation}: looking first needs a way to look")
+        if self.observe is not None and self.lookup is None:
+            raise UnsafeDefinition(f"{self.operation}: a read-back needs its LookupContract")
+        if not 0 < self.deadline_s <= 300:
+            raise UnsafeDefinition(f"{self.operation}: the deadline is 0 to 300 seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Generic[P]):
+    """One forward action and its compensation. `name` is the command type.
+
+    requires: command types that must be SUCCESS before it (None: everything before it). resource: what it locks.
+    finish_only: may complete after the pivot without new authority. when: whether a proposal has this step at all.
+    """
+
+    name: str
+    effect: EffectClass
+    action: Action[P]
+    resource: Callable[[Mapping[str, Any]], str]
+    compensation: Action[P] | None = None
+    compensation_type: str | None = None
+    compensable_while: str = ""
+    requires: tuple[str, ...] | None = None
+    when: Callable[[Mapping[str, Any]], bool] = lambda params: True
+    on_refused: OnRefused = OnRefused.UNWIND
+    on_exhausted: OnRefused = OnRefused.UNWIND
+    finish_only: bool = False
+    receipt_columns: tuple[str, ...] = ()
+    summary: str = ""
+    manual: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a check found wrong. `code` is stable; `where` names the field."""
+
+    code: str
+    where: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckGate(Generic[P]):
+    """A gate that looks and judges; findings → a person."""
+
+    name: str
+    check: Callable[[P, Context], Awaitable[tuple[Finding, ...] | CannotTell]]
+    retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(attempts_max=5))
+    when: Callable[[Mapping[str, Any]], bool] = lambda params: True
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalGate(Generic[P]):
+    """A gate that waits for a person's signed yes to exactly what the step `guards` would send.
+
+    subject: what is shown and hashed, beside the digest of the guarded request.
+    """
+
+    name: str
+    guards: str
+    subject: Callable[[P, Context], Awaitable[Mapping[str, Any] | CannotTell]]
+    when: Callable[[Mapping[str, Any]], bool] = lambda params: True
+    summary: str = ""
+
+
+Part = Step[P] | CheckGate[P] | ApprovalGate[P]
+
+_RANK: Final = {
+    EffectClass.COMPENSABLE: 0,
+    EffectClass.PIVOT: 1,
+    EffectClass.RETRYABLE: 2,
+    EffectClass.IRREVERSIBLE: 3,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SagaDefinition(Generic[P]):
+    """An ordered saga. Seconds: deadline_s of the whole, approval_ttl_s until an unanswered approval expires,
+    max_lateness_s of a scheduled pivot."""
+
+    name: str
+    version: int
+    intent: str
+    operation: str
+    parts: tuple[Part[P], ...]
+    deadline_s: float = 7 * 86_400.0
+    approval_ttl_s: float = 72 * 3_600.0
+    max_lateness_s: float = 3_600.0
+
+    def __post_init__(self) -> None:
+        check_names(self)
+        check_order(self)
+        for step in self.steps:
+            check_step(step, self)
+
+    @property
+    def steps(self) -> tuple[Step[P], ...]:
+        """The parts with an effect."""
+        return tuple(part for part in self.parts if isinstance(part, Step))
+
+    @property
+    def pivot(self) -> Step[P] | None:
+        """The step after which recovery goes forward only."""
+        return next((step for step in self.steps if step.effect is EffectClass.PIVOT), None)
+
+    def part(self, name: str) -> Part[P]:
+        """The part of that name; KeyError when the definition has none."""
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise KeyError(name)
+
+    def requirements(self, name: str) -> tuple[str, ...]:
+        """Names of the parts that must be SUCCESS before that part starts."""
+        earlier: list[str] = []
+        for part in self.parts:
+            if part.name == name:
+                explicit = part.requires if isinstance(part, Step) else None
+                return tuple(earlier) if explicit is None else explicit
+            earlier.append(part.name)
+        raise KeyError(name)
+
+
+def check_names(saga: SagaDefinition[Any]) -> None:
+    """Names are unique and well formed; what is required or guarded exists and stands before or after as it must."""
+    names = [part.name for part in saga.parts]
+    if not names or len(set(names)) != len(names) or not all(_NAME.fullmatch(name) for name in names):
+        raise UnsafeDefinition(f"{saga.name}: part names must be unique, upper case, and there must be one")
+    for index, part in enumerate(saga.parts):
+        needed = part.requires or () if isinstance(part, Step) else ()
+        if not set(needed) <= set(names[:index]):
+            raise UnsafeDefinition(f"{part.name}: requires something that does not stand before it")
+        if isinstance(part, ApprovalGate) and part.guards not in names[index + 1 :]:
+            raise UnsafeDefinition(f"{part.name}: guards a step that does not come after it")
+
+
+def check_order(saga: SagaDefinition[Any]) -> None:
+    """COMPENSABLE → PIVOT → RETRYABLE → IRREVERSIBLE, and at most one pivot; gates stand before the pivot."""
+    ranks = [_RANK[step.effect] for step in saga.steps]
+    if ranks != sorted(ranks) or ranks.count(1) > 1:
+        raise UnsafeDefinition(f"{saga.name}: order must be COMPENSABLE, one PIVOT, RETRYABLE, IRREVERSIBLE")
+    after_pivot = False
+    for part in saga.parts:
+        if after_pivot and not isinstance(part, Step):
+            raise UnsafeDefinition(f"{part.name}: a gate after the pivot could not stop anything")
+        after_pivot = after_pivot or (isinstance(part, Step) and part.effect is EffectClass.PIVOT)
+
+
+def check_step(step: Step[Any], saga: SagaDefinition[Any]) -> None:
+    """Each effect class has what its recovery needs."""
+    if step.effect is EffectClass.COMPENSABLE and (step.compensation is None or not step.compensation_type):
+        raise UnsafeDefinition(f"{step.name}: COMPENSABLE without a compensation")
+    if step.effect is not EffectClass.COMPENSABLE and step.compensation is not None:
+        raise UnsafeDefinition(f"{step.name}: only COMPENSABLE steps are compensated automatically")
+    if step.effect is EffectClass.IRREVERSIBLE and step.action.repeat is not Repeat.NEVER:
+        raise UnsafeDefinition(f"{step.name}: an IRREVERSIBLE step is never repeated in doubt")
+    if step.effect is EffectClass.IRREVERSIBLE and step.requires is not None:
+        raise UnsafeDefinition(f"{step.name}: an IRREVERSIBLE step waits for everything before it")
+    if step.compensation is not None and step.compensation.observe is None:
+        raise UnsafeDefinition(f"{step.name}: a compensation must be verified by read-back")
+    if step.effect is EffectClass.PIVOT and step.action.observe is None:
+        raise UnsafeDefinition(f"{step.name}: a pivot must be observable")
