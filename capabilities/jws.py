@@ -1,0 +1,152 @@
+"""Compact JWS (RFC 7515 §7.1), as narrow as a capability token needs it.
+
+`authenticate` turns text into payload bytes that one of our keys has signed, and does nothing that costs before it is
+cheap to refuse: length and shape first, then the header as strict JSON, then the key its kid names, then canonical
+form of the signature, then the signature. PyJWT computes it, from a registry holding a single algorithm: none of its
+defaults (`none` among them) can be reached, whatever the header says (RFC 8725 §3.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1
+from jwt.algorithms import Algorithm as PyjwtAlgorithm
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm
+from jwt.api_jws import PyJWS
+from jwt.exceptions import PyJWTError
+
+from capabilities import base64url, strict_json
+from capabilities.errors import CredentialCode, CredentialError
+from capabilities.identifiers import is_segment
+from capabilities.jwks import Keys
+from capabilities.keys import Algorithm, Signer, VerificationKey
+from capabilities.strict_json import JsonValue, StrictJsonError
+
+TOKEN_CHARS_MAX: Final = 4096
+HEADER_CHARS_MAX: Final = 512
+SIGNATURE_BYTES: Final = 64
+TOKEN_TYPE: Final = "at+jwt"  # noqa: S105 (RFC 9068 §2.1 names the type)
+_HEADER_DEPTH_MAX: Final = 2
+_HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})
+_SIGNATURE_CHARS: Final = len(base64url.encode(bytes(SIGNATURE_BYTES)))
+
+ED25519_ORDER: Final = 2**252 + 27742317777372353535851937790883648493  # RFC 8032 §5.1
+P256_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # FIPS 186-4 D.1.2.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authenticated:
+    """Bytes that the key `kid` has signed as an access token. Nothing is known yet of what they say."""
+
+    kid: str
+    payload: bytes
+
+
+def authenticate(raw: str, keys: Keys) -> Authenticated:
+    """Check everything about a token but its claims. Raises CredentialError; the work is bounded by the length cap."""
+    header_segment, payload_segment, signature_segment = _shape(raw)
+    algorithm, kid = _header(_decode(header_segment, CredentialCode.MALFORMED_TOKEN))
+    payload = _decode(payload_segment, CredentialCode.MALFORMED_TOKEN)
+    signature = _decode(signature_segment, CredentialCode.MALFORMED_TOKEN)
+    key = keys.find(kid)
+    if key is None:
+        raise CredentialError(CredentialCode.UNKNOWN_KEY)
+    if key.algorithm is not algorithm:
+        raise CredentialError(CredentialCode.ALGORITHM_MISMATCH)
+    if not is_canonical_signature(algorithm, signature):
+        raise CredentialError(CredentialCode.BAD_SIGNATURE)
+    _verify(raw, key)
+    return Authenticated(kid=kid, payload=payload)
+
+
+def sign(payload: bytes, signer: Signer) -> str:
+    """The compact serialisation of `payload` under the header this module accepts."""
+    header: dict[str, JsonValue] = {"alg": signer.algorithm.value, "kid": signer.kid, "typ": TOKEN_TYPE}
+    signing_input = f"{base64url.encode(strict_json.canonical(header))}.{base64url.encode(payload)}"
+    signature = signer.sign(signing_input.encode("ascii"))
+    if signer.algorithm is Algorithm.ES256:
+        signature = with_low_s(signature)
+    return f"{signing_input}.{base64url.encode(signature)}"
+
+
+def with_low_s(signature: bytes) -> bytes:
+    """Of the two ES256 signatures (r, s) and (r, n−s), the one this module accepts (BIP 62, RFC 6979 signers vary)."""
+    s = int.from_bytes(signature[32:], "big")
+    return signature[:32] + min(s, P256_ORDER - s).to_bytes(32, "big")
+
+
+def is_canonical_signature(algorithm: Algorithm, signature: bytes) -> bool:
+    """Has the signature the one form we accept, so that nobody can turn it into another valid one?
+
+    EdDSA: S below the group order (RFC 8032 §5.1.7). ES256: r and s in 1…n−1, s in the lower half.
+    """
+    if len(signature) != SIGNATURE_BYTES:
+        return False
+    if algorithm is Algorithm.EDDSA:
+        return int.from_bytes(signature[32:], "little") < ED25519_ORDER
+    r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
+    return 0 < r < P256_ORDER and 0 < s <= P256_ORDER // 2
+
+
+def _shape(raw: str) -> tuple[str, str, str]:
+    if not 0 < len(raw) <= TOKEN_CHARS_MAX or raw.count(".") != 2:
+        raise CredentialError(CredentialCode.MALFORMED_TOKEN)
+    header, payload, signature = raw.split(".")
+    if not 0 < len(header) <= HEADER_CHARS_MAX or not payload or len(signature) > _SIGNATURE_CHARS:
+        raise CredentialError(CredentialCode.MALFORMED_TOKEN)
+    return header, payload, signature
+
+
+def _decode(segment: str, code: CredentialCode) -> bytes:
+    decoded = base64url.decode(segment)
+    if decoded is None:
+        raise CredentialError(code)
+    return decoded
+
+
+def _header(raw: bytes) -> tuple[Algorithm, str]:
+    try:
+        header = strict_json.load_object(raw, depth_max=_HEADER_DEPTH_MAX)
+    except StrictJsonError:
+        raise CredentialError(CredentialCode.MALFORMED_HEADER) from None
+    if not header.keys() <= _HEADER_MEMBERS:
+        raise CredentialError(CredentialCode.UNKNOWN_HEADER)
+    if header.get("typ") != TOKEN_TYPE:
+        raise CredentialError(CredentialCode.WRONG_TOKEN_TYPE)
+    kid = header.get("kid")
+    algorithm = _algorithm(header.get("alg"))
+    if not is_segment(kid):
+        raise CredentialError(CredentialCode.UNKNOWN_KEY)
+    return algorithm, kid
+
+
+def _algorithm(name: JsonValue) -> Algorithm:
+    if name == Algorithm.EDDSA.value:
+        return Algorithm.EDDSA
+    if name == Algorithm.ES256.value:
+        return Algorithm.ES256
+    raise CredentialError(CredentialCode.UNSUPPORTED_ALGORITHM)
+
+
+def _only(name: Algorithm, implementation: PyjwtAlgorithm) -> PyJWS:
+    registry = PyJWS(algorithms=[])
+    registry.register_algorithm(name.value, implementation)
+    return registry
+
+
+_REGISTRIES: Final = MappingProxyType(
+    {
+        Algorithm.EDDSA: _only(Algorithm.EDDSA, OKPAlgorithm()),
+        Algorithm.ES256: _only(Algorithm.ES256, ECAlgorithm(ECAlgorithm.SHA256, SECP256R1)),
+    }
+)
+
+
+def _verify(raw: str, key: VerificationKey) -> None:
+    try:
+        _REGISTRIES[key.algorithm].decode_complete(raw, key.public, algorithms=[key.algorithm.value])
+    except PyJWTError:
+        raise CredentialError(CredentialCode.BAD_SIGNATURE) from None
