@@ -12,7 +12,7 @@ function testbed_next_write() {
 add_filter('rest_pre_insert_post', function ($post) {
   $what = testbed_next_write();
   usleep((int) (1e6 * ($what['before_s'] ?? 0)));
-  if (isset($what['after_s']) || isset($what['die'])) add_action('wp_insert_post', function () use ($what) {
+  if (!empty($what['after_s']) || !empty($what['die'])) add_action('wp_insert_post', function () use ($what) {
     usleep((int) (1e6 * ($what['after_s'] ?? 0)));
     if (!empty($what['die'])) exit;
   }, 1);
