@@ -1,0 +1,72 @@
+"""Which intents this installation offers and how each becomes a saga.
+
+An `Intent` joins a saga definition with a planner: the pure function that turns a proposal into the frozen parameters that
+every forward function reads. Older definition versions stay in the catalog as long as commands may be running on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from execution.core.definition import SagaDefinition
+from execution.ports import Ports
+from execution.proposal import Proposal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previous:
+    """What our own journal knows about the object: the newest version that reached its pivot.
+
+    `version` 0 means none. post_id, external_version and url are of our last verified write; `live` is False after a
+    withdrawal.
+    """
+
+    version: int = 0
+    post_id: str | None = None
+    external_version: str | None = None
+    url: str | None = None
+    live: bool = False
+    command_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The frozen parameters (JSON values only), and the resources that the saga locks."""
+
+    params: Mapping[str, Any]
+    resources: tuple[str, ...]
+    not_before_ms: int | None = None
+    base_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """One intent: its definition in force, and `plan`, which raises `IntakeRefused` for what our database alone can tell
+    is wrong. `plan(proposal, content_sha256, previous)` is pure; configuration is bound when the catalog is composed."""
+
+    name: str
+    operation: str
+    system: str
+    object_kind: str
+    definition: SagaDefinition[Ports]
+    plan: Callable[[Proposal, str, Previous], Plan]
+
+
+class Catalog:
+    """Definitions by (name, version) and intents by name."""
+
+    def __init__(self, intents: Iterable[Intent], older: Iterable[SagaDefinition[Ports]] = ()) -> None:
+        self.intents = {intent.name: intent for intent in intents}
+        every = [intent.definition for intent in self.intents.values()] + list(older)
+        self._definitions = {(definition.name, definition.version): definition for definition in every}
+
+    @property
+    def known(self) -> frozenset[tuple[str, int]]:
+        """The definitions that this process can execute."""
+        return frozenset(self._definitions)
+
+    def definition(self, name: str, version: int) -> SagaDefinition[Ports]:
+        """The definition; KeyError when this process does not have it (the command is left to one that does)."""
+        return self._definitions[name, version]
