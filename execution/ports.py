@@ -88,21 +88,37 @@ class WordPress(Protocol):
         """ "slug" or "plugin": which one is in force."""
         ...
 
-    def create_draft(self, *, marker: str, article: Article) -> Prepared: ...
+    async def create_draft(self, *, marker: str, article: Article) -> Prepared:
+        """Reads the ids of the article's terms first, so that the exact bytes are known.
 
-    async def observe_draft(self, *, marker: str, article: Article, known_id: str | None) -> Sighting:
-        """Any status, trash included (a trashed draft of ours is Foreign `trashed`); public slug looked at as well."""
+        Raises `Unprepared`: BUSINESS `unknown_term`, TRANSIENT when the terms could not be read. The same holds for
+        `publish` and `update`.
+        """
         ...
 
-    def publish(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
+    async def observe_draft(self, *, marker: str, article: Article, known_id: str | None) -> Sighting:
+        """Any status, trash included (a trashed draft of ours is Foreign `trashed`, a vanished one `gone`).
+
+        Without a draft of ours, another holder of the public slug is Foreign `slug_taken` with the holder's receipt;
+        a later version's saga knows that holder as its own live post. `complete` is false while terms or status are not
+        as asked; `difference` names every field that the site stores differently from the article.
+        """
+        ...
+
+    async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
         """Title, content, slug, excerpt and status=publish of a draft, in one request, with the approved bytes."""
         ...
 
-    def update(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
+    async def update(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
         """The approved bytes over a live post (a later version)."""
         ...
 
-    async def observe_publication(self, *, post_id: str, expected_version: str, article: Article) -> Sighting: ...
+    async def observe_publication(
+        self, *, post_id: str, expected_version: str, article: Article, baseline_hash: str = ""
+    ) -> Sighting:
+        """`baseline_hash`: raw_hash of the approved draft's receipt, as the site stores the approved bytes; empty means
+        that the expected version is that draft's own. Live under another slug: complete is false, difference `slug`."""
+        ...
 
     def trash(self, *, post_id: str, expected_version: str) -> Prepared: ...
 
