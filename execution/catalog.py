@@ -1,7 +1,8 @@
 """Which intents this installation offers and how each becomes a saga.
 
-An `Intent` joins a saga definition with a planner: the pure function that turns a proposal into the frozen parameters that
-every forward function reads. Older definition versions stay in the catalog as long as commands may be running on them.
+An `Intent` joins a saga definition with a planner: the pure function that turns a proposal into the frozen parameters
+that every forward function reads. Older definition versions stay in the catalog as long as commands may be running on
+them.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """One intent: its definition in force, and `plan`, which raises `IntakeRefused` for what our database alone can tell
-    is wrong. `plan(proposal, content_sha256, previous)` is pure; configuration is bound when the catalog is composed."""
+    """One intent: its definition in force, and `plan`, which raises `IntakeRefused` for what our database alone can
+    tell is wrong. `plan(proposal, content_sha256, previous)` is pure; configuration is bound when the catalog is
+    composed."""
 
     name: str
     operation: str

@@ -19,7 +19,7 @@ from execution.core.quiescence import Bounds
 
 
 class Clock(Protocol):
-    """Time. Wall time is compared across processes, awake time measures waits, boot time measures permission to send."""
+    """Time. Wall time is compared across processes, awake time measures waits, boot time permission to send."""
 
     def now_ms(self) -> int:
         """Unix milliseconds."""
@@ -72,8 +72,8 @@ class WordPress(Protocol):
 
     Drafts carry our marker: a slug `remit-<marker>` (slug strategy), or private meta where the must-use plugin is
     installed. `draft_id` is the stored post id. Receipts have resource_id = post id, version = an opaque string over
-    (modified_gmt, hash of the raw state), reference = public URL (or the preview URL of a draft), and data: status, slug,
-    raw_hash (hash of title, content, excerpt as the site stores them), modified_gmt.
+    (modified_gmt, hash of the raw state), reference = public URL (or the preview URL of a draft), and data: status,
+    slug, raw_hash (hash of title, content, excerpt as the site stores them), modified_gmt.
 
     Observing a publication compares what is live with the approved article and the expected version:
     Present = live with our content; Absent(receipt) = still as expected before our write; Foreign = somebody changed it

@@ -37,8 +37,9 @@ class Proposal:
 class Proposer:
     """Who proposes, under which authority: the verified token's facts, never the token.
 
-    details: the authorization details as JSON values, snapshot into the grant. chain: identities the agent acts for; none
-    of them may approve. grant_until_s, max_uses, max_open_commands, may_repeat, approvals come from the matching detail.
+    details: the authorization details as JSON values, snapshot into the grant. chain: identities the agent acts for;
+    none of them may approve. grant_until_s, max_uses, max_open_commands, may_repeat, approvals come from the matching
+    detail.
     """
 
     principal: str

@@ -1,8 +1,8 @@
 """The rows of the registry and what stands beside them, as values.
 
-A *saga* is loaded and committed as one aggregate: its root command, the rows of its steps, gates and compensations, their
-attempts and approvals. Every commit of an owner raises the root's `version`, so that whatever anybody else wrote in the
-meantime (a late answer, an approval, a ruling) makes the commit fail and the owner load again.
+A *saga* is loaded and committed as one aggregate: its root command, the rows of its steps, gates and compensations,
+their attempts and approvals. Every commit of an owner raises the root's `version`, so that whatever anybody else wrote
+in the meantime (a late answer, an approval, a ruling) makes the commit fail and the owner load again.
 
 Times are Unix milliseconds of the store's clock (`…_ms`), because they are compared across processes; None means never.
 """
@@ -33,10 +33,11 @@ from execution.core.states import (
 class Command:
     """One row of the registry: a saga's root, a step, a gate or a compensation.
 
-    `position` orders the rows of a saga (root 0, steps 1…, compensations after them). `params` of the root is the frozen
-    JSON of everything forward functions may read. `next_check_at_ms` of a root is when the sweep must look at the saga;
-    of a step it is when its retry or its next read-back is due. `chain_seq` and `chain_head` are the end of its journal
-    chain. `claim_count` counts claims apart from attempts, so that a payload that kills its worker is found.
+    `position` orders the rows of a saga (root 0, steps 1…, compensations after them). `params` of the root is the
+    frozen JSON of everything forward functions may read. `next_check_at_ms` of a root is when the sweep must look at
+    the saga; of a step it is when its retry or its next read-back is due. `chain_seq` and `chain_head` are the end of
+    its journal chain. `claim_count` counts claims apart from attempts, so that a payload that kills its worker is
+    found.
     """
 
     command_id: str
@@ -154,8 +155,8 @@ class Attempt:
 class Approval:
     """One request for a person's yes, bound to what exactly would be done.
 
-    content_hash: what the person approves (hash of `subject`, canonical JSON). request_digest: of the exact bytes of the
-    pivot's request, compared at its fence.
+    content_hash: what the person approves (hash of `subject`, canonical JSON). request_digest: of the exact bytes of
+    the pivot's request, compared at its fence.
     """
 
     approval_id: str

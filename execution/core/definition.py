@@ -1,11 +1,12 @@
 """Sagas as data. A definition that breaks the order of recoverability cannot be constructed.
 
-A `Step` has one forward `Action` and, when it is COMPENSABLE, a second `Action` that offsets it; both are executed by the
-same engine path, because a compensation is a command like any other. A `Gate` sends nothing: a check or a person's yes.
+A `Step` has one forward `Action` and, when it is COMPENSABLE, a second `Action` that offsets it; both are executed by
+the same engine path, because a compensation is a command like any other. A `Gate` sends nothing: a check or a person's
+yes.
 
-Order of recoverability, checked here: COMPENSABLE steps, then at most one PIVOT, then RETRYABLE steps, IRREVERSIBLE ones
-last. What stands before the pivot can be unwound; what stands after it can be repeated until it succeeds; what cannot be
-taken back comes when nothing else can fail.
+Order of recoverability, checked here: COMPENSABLE steps, then at most one PIVOT, then RETRYABLE steps, IRREVERSIBLE
+ones last. What stands before the pivot can be unwound; what stands after it can be repeated until it succeeds; what
+cannot be taken back comes when nothing else can fail.
 
 `P` is the bundle of ports that the functions of a definition use; it belongs to whoever composes the program.
 """

@@ -15,7 +15,6 @@ from execution.core.events import GENESIS, Event, EventType, Fact, link
 from execution.core.states import Blocker, Phase, State
 from execution.core.transitions import Trigger, move
 
-
 T = TypeVar("T")
 
 
@@ -24,8 +23,9 @@ class Fence:
     """What must hold in the transaction that writes the attempt, beside the guarded versions.
 
     scopes: restriction keys (freezes and revocations) any of which stops the effect; see `authority` in the store.
-    finish_only: may complete after the pivot although the grant lapsed or was revoked. approval_id: must be APPROVED with
-    this request digest and unexpired at `now_ms`; None when the step needs none. policy_hash: must still be in force.
+    finish_only: may complete after the pivot although the grant lapsed or was revoked. approval_id: must be APPROVED
+    with this request digest and unexpired at `now_ms`; None when the step needs none. policy_hash: must still be in
+    force.
     """
 
     root_id: str

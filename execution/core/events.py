@@ -1,9 +1,9 @@
 """Journal events: a closed list of types, and the hash chain of each command.
 
 An event's type is either a `Trigger` (the command moved) or a `Fact` (something was learned or decided and the state
-stayed). What was planned and what was OBSERVED are different events. The chain hashes the *stored bytes*, so that nothing
-need be re-serialised to check it: hash = SHA-256(prev_hash ‖ command_id ‖ seq ‖ type ‖ actor ‖ at ‖ body), each field
-length-prefixed.
+stayed). What was planned and what was OBSERVED are different events. The chain hashes the *stored bytes*, so that
+nothing need be re-serialised to check it: hash = SHA-256(prev_hash ‖ command_id ‖ seq ‖ type ‖ actor ‖ at ‖ body), each
+field length-prefixed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ EventType = Trigger | Fact
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One link of a command's chain. `at_ms` is the store's clock in Unix milliseconds; `body` is canonical JSON text."""
+    """One link of a command's chain. `at_ms`: the store's clock in Unix milliseconds; `body`: canonical JSON text."""
 
     command_id: str
     seq: int

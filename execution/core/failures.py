@@ -34,8 +34,8 @@ class FailureClass(StrEnum):
 class Receipt:
     """What the external system gave back.
 
-    resource_id: its id for the object. version: its opaque version, to be expected at our next write. reference: a place
-    for people (URL). data: further columns that later steps and people read (strings, numbers, booleans).
+    resource_id: its id for the object. version: its opaque version, to be expected at our next write. reference: a
+    place for people (URL). data: further columns that later steps and people read (strings, numbers, booleans).
     """
 
     resource_id: str
@@ -82,8 +82,8 @@ Answer = Landed | Unsent | Refused | Lost
 class Present:
     """Our effect exists. `rows` counts the objects that carry our marker: more than one is a duplicate.
 
-    `complete` is false when the object is ours but not (yet) the whole state that was asked for; `difference` then names
-    the fields that differ.
+    `complete` is false when the object is ours but not (yet) the whole state that was asked for; `difference` then
+    names the fields that differ.
     """
 
     receipt: Receipt
@@ -125,7 +125,7 @@ Sighting = Present | Absent | Foreign | CannotTell
 
 
 class Unprepared(Exception):
-    """A request could not be built, or a precondition known to us does not hold; nothing was sent and nothing will be."""
+    """A request could not be built, or a precondition known to us does not hold: nothing was sent, nothing will be."""
 
     def __init__(self, failure: FailureClass, code: str) -> None:
         super().__init__(code)

@@ -1,8 +1,8 @@
 """Business identity: keys that name one business effect, and fingerprints of what was asked.
 
 A key is a canonical tuple (tenant, system instance, operation, site, object, version, generation). It is shown with
-colons and hashed as a length-prefixed tuple, so that no choice of parts can collide with another. Nothing in it comes from
-time, randomness, a request id or a tool-call id: those differ on every try of the same thing.
+colons and hashed as a length-prefixed tuple, so that no choice of parts can collide with another. Nothing in it comes
+from time, randomness, a request id or a tool-call id: those differ on every try of the same thing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _base32(digest: bytes, chars: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusinessKey:
-    """Names one business effect. `generation` is empty for the first, else the `#…` suffix of a deliberate repetition."""
+    """Names one business effect. `generation`: empty for the first, else the `#…` suffix of a deliberate repetition."""
 
     tenant: str
     system: str

@@ -1,11 +1,11 @@
 """States of a command, phases of a saga, and the small closed vocabularies beside them.
 
 One lifecycle serves every command: the root of a saga, its steps, its gates and its compensations. `DISPATCHING` means
-claimed with nothing sent, so a crash there costs a retry. `RUNNING` is committed *before* a byte may leave, so from there
-on silence is doubt. Doubt is a state (`OUTCOME_UNKNOWN`), and the only way out of it is to look (`RECONCILING`).
+claimed with nothing sent, so a crash there costs a retry. `RUNNING` is committed *before* a byte may leave, so from
+there on silence is doubt. Doubt is a state (`OUTCOME_UNKNOWN`), and the only way out of it is to look (`RECONCILING`).
 
-What holds a command up without changing what is known of it (a freeze, a missing approval) is a *blocker*, a flag beside
-the state and never instead of it: a flag that replaced OUTCOME_UNKNOWN would be forgotten doubt.
+What holds a command up without changing what is known of it (a freeze, a missing approval) is a *blocker*, a flag
+beside the state and never instead of it: a flag that replaced OUTCOME_UNKNOWN would be forgotten doubt.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Theory of operation. A command moves only when something *happened* to it: a `Trigger`. `move(state, trigger)` looks the
 pair up; a missing pair raises `IllegalMove`, which is a bug and never a situation. Every move is journaled as an event
-named after its trigger, so that the registry's `state` column is a projection of the journal: replaying the triggers of a
-command's chain through this table must end in the state that the registry shows (`replay`).
+named after its trigger, so that the registry's `state` column is a projection of the journal: replaying the triggers of
+a command's chain through this table must end in the state that the registry shows (`replay`).
 
 Three shapes are worth knowing when reading the table:
 
