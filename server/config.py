@@ -1,0 +1,273 @@
+"""Configuration: `remit.toml` in the home folder, and the only place that reads the environment.
+
+Every section is a closed, strict model: a key that is not listed is refused, with the nearest one that is. Secrets are
+never in the file, only references to them (`…_file`, mode 0600, or `…_env`), and they are read when something needs
+them, so that a gateway can run on a machine that holds none. Errors name the file, the key and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from capabilities.errors import KeyFileCode, KeyFileError
+from capabilities.identifiers import is_segment
+from capabilities.keyfile import read_private_file
+from server.settings import LogLevel, Section, Settings, Timed
+
+CONFIG_NAME: Final = "remit.toml"
+HOME_DEFAULT: Final = "remit-home"
+HOME_VARIABLE: Final = "REMIT_HOME"
+TOKEN_FILE_VARIABLE: Final = "REMIT_TOKEN_FILE"  # noqa: S105 (the name of a variable)
+LOG_LEVEL_VARIABLE: Final = "REMIT_LOG_LEVEL"
+OPERATOR_KEY_VARIABLE: Final = "REMIT_OPERATOR_KEY"
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used until a person mends it. `where` is file and key, `fix` what to do."""
+
+    code = "config_invalid"
+
+    def __init__(self, where: str, problem: str, fix: str) -> None:
+        super().__init__(f"{where}: {problem}")
+        self.where = where
+        self.problem = problem
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret in memory: it does not show itself in logs, errors or representations."""
+
+    value: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return "[secret]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings with the folder they belong to. Relative paths in the file are relative to the home."""
+
+    home: Path
+    settings: Settings
+    log_level: LogLevel
+    token_file: Path | None
+
+    @property
+    def database(self) -> Path:
+        """The journal of the embedded engine."""
+        return self.home / "remit.db"
+
+    @property
+    def artifacts(self) -> Path:
+        """Where content is kept by hash."""
+        return self.home / "artifacts"
+
+    def path(self, text: str) -> Path:
+        """A path as the file means it."""
+        return self.home / Path(text).expanduser()
+
+    def site_password(self, name: str) -> Secret:
+        """The application password of one site."""
+        site = self.settings.site[name]
+        return self._required(f"site.{name}", "password", site.password_file, site.password_env)
+
+    def publications_url(self) -> Secret:
+        """The URL of the publications database."""
+        section = self.settings.publications
+        assert section is not None, "asked for only where the section exists"
+        if section.url is not None:
+            return Secret(section.url)
+        return self._required("publications", "url", section.url_file, section.url_env)
+
+    def mail_password(self) -> Secret | None:
+        """The relay's password, when it wants one."""
+        section = self.settings.mail
+        if section is None or section.user is None:
+            return None
+        return self._required("mail", "password", section.password_file, section.password_env)
+
+    def credential_files(self) -> tuple[Path, ...]:
+        """Every file here that holds production authority: for the warning at start."""
+        settings = self.settings
+        named = [site.password_file for site in settings.site.values()]
+        named += [settings.mail.password_file] if settings.mail else []
+        named += [settings.publications.url_file] if settings.publications else []
+        named += [settings.issuer.key_file] if settings.issuer else []
+        keys = sorted((self.home / "operators").glob("*.pem")) if (self.home / "operators").is_dir() else []
+        return (*(self.path(name) for name in named if name is not None), *keys)
+
+    def _required(self, section: str, key: str, file: str | None, variable: str | None) -> Secret:
+        where = f"{self.home / CONFIG_NAME}, [{section}]"
+        if (file is None) == (variable is None):
+            fix = f"Set exactly one of {key}_file (a file of mode 0600) and {key}_env (the name of a variable)."
+            raise ConfigError(where, f"it is not said where the {key} is", fix)
+        if variable is not None:
+            return _from_environment(where, f"{key}_env", variable)
+        return _from_file(where, f"{key}_file", self.path(file or ""))
+
+
+def find_home(option: Path | None) -> Path:
+    """`--home`, else REMIT_HOME, else ./remit-home."""
+    return (option or Path(os.environ.get(HOME_VARIABLE) or HOME_DEFAULT)).absolute()
+
+
+def load_config(option: Path | None = None, *, token_file: Path | None = None) -> Config:
+    """Read the home's configuration. Raises ConfigError."""
+    home = find_home(option)
+    settings = parse_settings(_read(home / CONFIG_NAME), home / CONFIG_NAME)
+    named, own = token_file or os.environ.get(TOKEN_FILE_VARIABLE), settings.gateway.token_file
+    return Config(
+        home=home,
+        settings=settings,
+        log_level=_log_level(settings),
+        token_file=_absolute(named) if named else None if own is None else home / own,
+    )
+
+
+def operator_key_from_environment() -> Path | None:
+    """REMIT_OPERATOR_KEY: the path of an operator's key file."""
+    return _absolute(os.environ.get(OPERATOR_KEY_VARIABLE))
+
+
+def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What a process of our own inherits: enough to find Python and its packages, no token and no secret."""
+    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "TZ")
+    return {name: os.environ[name] for name in kept if name in os.environ} | dict(extra or {})
+
+
+def parse_settings(text: str, file: Path) -> Settings:
+    """Check the file's text. Raises ConfigError about the first thing that is wrong."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(str(file), f"not valid TOML: {error}", "Correct the line that is named.") from None
+    try:
+        settings = Settings.model_validate_json(json.dumps(document, default=str))
+    except ValidationError as error:
+        raise _explain(error, file) from None
+    _check_names(settings, file)
+    return settings
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        fix = f"Run `remit init --home {file.parent}`, or name another home with --home or {HOME_VARIABLE}."
+        raise ConfigError(str(file), "there is no such file", fix) from None
+    except UnicodeDecodeError:
+        raise ConfigError(str(file), "not UTF-8", "Save the file as UTF-8.") from None
+    except OSError as error:
+        raise ConfigError(str(file), error.strerror or "unreadable", "Make the file readable for this user.") from None
+
+
+def _log_level(settings: Settings) -> LogLevel:
+    named = os.environ.get(LOG_LEVEL_VARIABLE)
+    if not named:
+        return settings.log.level
+    level = next((level for level in get_args(LogLevel) if level == named.lower()), None)
+    if level is None:
+        fix = f"Use one of {', '.join(get_args(LogLevel))}."
+        raise ConfigError(f"environment, {LOG_LEVEL_VARIABLE}", "no such log level", fix)
+    found: LogLevel = level
+    return found
+
+
+def _absolute(named: str | Path | None) -> Path | None:
+    return None if not named else Path(named).expanduser().absolute()
+
+
+def _from_environment(where: str, key: str, variable: str) -> Secret:
+    value = os.environ.get(variable)
+    if not value:
+        raise ConfigError(
+            f"{where}, {key}", f"the variable {variable} is not set", f"Export {variable}, or use a file."
+        )
+    return Secret(value)
+
+
+_FILE_FIXES: Final = {
+    KeyFileCode.UNREADABLE: "Create the file (one line: the secret), and `chmod 600` it.",
+    KeyFileCode.NOT_REGULAR: "Put the secret into a regular file, not a link or a folder.",
+    KeyFileCode.FOREIGN_OWNER: "The file must belong to the user that runs remit: `chown` it.",
+    KeyFileCode.OPEN_PERMISSIONS: "Others can read it: `chmod 600` it.",
+    KeyFileCode.TOO_LARGE: "The file is larger than 4 KiB; it should hold the secret alone.",
+}
+
+
+def _from_file(where: str, key: str, path: Path) -> Secret:
+    try:
+        raw = read_private_file(path)
+        value = raw.decode("utf-8").strip()
+    except KeyFileError as error:
+        fix = _FILE_FIXES.get(error.code, "Check the file.")
+        raise ConfigError(f"{where}, {key}", f"{path} is {error.code.replace('_', ' ')}", fix) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{where}, {key}", f"{path} is not UTF-8", "Save the secret as plain text.") from None
+    if not value:
+        raise ConfigError(f"{where}, {key}", f"{path} is empty", "Write the secret into it.")
+    return Secret(value)
+
+
+def _check_names(settings: Settings, file: Path) -> None:
+    named = [("gateway.tenant", settings.gateway.tenant)]
+    named += [(f"site.{name}", name) for name in settings.site]
+    named += [(f"notify.{name}", name) for name in settings.notify]
+    named += [(f"operator.{name}", name) for name in settings.operator]
+    for where, name in named:
+        if not is_segment(name):
+            fix = "Use 1 to 64 characters out of a-z, 0-9, '.', '_' and '-', the first a letter or digit."
+            raise ConfigError(f"{file}, {where}", "not a usable name", fix)
+    for where, timed in _timed(settings):
+        for key in ("max_run", "incomplete"):
+            if getattr(timed, f"{key}_s") is not None and not getattr(timed, f"{key}_source"):
+                fix = f'Say in {key}_source who enforces that limit, for example "php-fpm request_terminate_timeout".'
+                raise ConfigError(f"{file}, {where}.{key}_s", "a limit without a source", fix)
+
+
+def _timed(settings: Settings) -> Iterator[tuple[str, Timed]]:
+    yield from ((f"site.{name}", site) for name, site in settings.site.items())
+    if settings.publications is not None:
+        yield "publications", settings.publications
+    if settings.mail is not None:
+        yield "mail", settings.mail
+
+
+def _explain(error: ValidationError, file: Path) -> ConfigError:
+    first = error.errors(include_input=False, include_url=False, include_context=True)[0]
+    location = tuple(str(part) for part in first["loc"])
+    where = f"{file}, {'.'.join(location)}"
+    if first["type"] == "extra_forbidden":
+        known = _keys_at(location[:-1])
+        near = difflib.get_close_matches(location[-1], known, n=1, cutoff=0.5)
+        fix = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
+        return ConfigError(where, "there is no such key", fix)
+    if first["type"] == "missing":
+        return ConfigError(where, "this key is missing", f"Add `{location[-1]}` to the section.")
+    return ConfigError(where, first["msg"], "Correct the value.")
+
+
+def _keys_at(location: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys of the section at that place of the file."""
+    model: type[BaseModel] = Settings
+    path = iter(location)
+    for part in path:
+        annotation = model.model_fields[part].annotation
+        if getattr(annotation, "__origin__", None) is dict:
+            next(path, None)  # a section's own name: [site.NAME]
+        model = next(section for section in (annotation, *get_args(annotation)) if _is_section(section))
+    return tuple(sorted(model.model_fields))
+
+
+def _is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Section)

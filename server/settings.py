@@ -1,0 +1,157 @@
+"""What `remit.toml` may say: closed, strict models, one per section.
+
+A key that is not listed is refused. Read by `server.config`, which knows files and the environment.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Seconds = float
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class Section(BaseModel):
+    """A closed part of the file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+
+
+class Timed(Section):
+    """How late a request to this system can still take effect; see `execution.core.quiescence`.
+
+    `max_run_s` has no default: while nobody says what limits a request's run time, nothing in doubt is ever sent again
+    and a person is asked instead.
+    """
+
+    max_run_s: Seconds | None = Field(default=None, ge=0, le=86_400)
+    max_run_source: str = ""
+    incomplete_s: Seconds | None = Field(default=None, ge=0, le=86_400)
+    incomplete_source: str = ""
+    transit_s: Seconds = Field(default=60.0, ge=0, le=86_400)
+    pause_s: Seconds = Field(default=2.0, ge=0, le=86_400)
+    stale_s: Seconds = Field(default=5.0, ge=0, le=86_400)
+    clock_s: Seconds = Field(default=2.0, ge=0, le=86_400)
+
+
+class Installation(Section):
+    """Which journal this is: part of every marker that it leaves in other systems."""
+
+    id: str
+
+
+class GatewaySection(Section):
+    """Whose tokens are believed. `audience` is this gateway's own name; `jwks` the issuer's public keys."""
+
+    issuer: str
+    audience: str
+    tenant: str
+    jwks: str = "keys/jwks.json"
+    token_file: str | None = None
+
+
+class IssuerSection(Section):
+    """Present only where tokens are issued. `key_file` holds the private key; its stem is the key's id."""
+
+    key_file: str
+    token_ttl_s: int = Field(default=900, gt=0, le=900)
+
+
+class OperatorSection(Section):
+    """A person who may approve. `key` is the public half (`ed25519:…`); `aliases` are agents they also act as."""
+
+    key: str
+    aliases: tuple[str, ...] = ()
+
+
+class Require(Section):
+    """Which optional fields the validation gate insists on."""
+
+    title: bool = True
+    meta_description: bool = False
+    structured_data: bool = False
+    sources: bool = False
+    featured_image: bool = False
+    links_https: bool = False
+
+
+class Site(Timed):
+    """One WordPress site. The password is an application password of an editor."""
+
+    url: str
+    user: str
+    password_file: str | None = None
+    password_env: str | None = None
+    key_strategy: Literal["slug", "plugin"] = "slug"
+    require: Require = Require()
+
+
+class PublicationsSection(Timed):
+    """The SQL table of publications. A URL with a password belongs into `url_file` or `url_env`."""
+
+    url: str | None = None
+    url_file: str | None = None
+    url_env: str | None = None
+
+
+class MailSection(Timed):
+    """The relay that takes notifications."""
+
+    host: str
+    port: int = Field(default=25, gt=0, le=65_535)
+    sender: str
+    user: str | None = None
+    password_file: str | None = None
+    password_env: str | None = None
+    tls: Literal["none", "starttls", "tls"] = "none"
+
+
+class NotifyList(Section):
+    """A named list of recipients. Proposals name lists, never addresses."""
+
+    recipients: tuple[str, ...] = Field(min_length=1, max_length=50)
+
+
+class EngineSection(Section):
+    """Leases, deadlines, and `time_scale`: 1 is real time; a demonstration divides every wait by it."""
+
+    lease_s: Seconds = Field(default=30.0, gt=0, le=3600)
+    renew_s: Seconds = Field(default=10.0, gt=0, le=3600)
+    sweep_s: Seconds = Field(default=1.0, gt=0, le=60)
+    approval_ttl_s: Seconds = Field(default=72 * 3600.0, gt=0)
+    saga_deadline_s: Seconds = Field(default=7 * 86_400.0, gt=0)
+    time_scale: float = Field(default=1.0, ge=1.0, le=1000.0)
+
+
+class SandboxSection(Section):
+    """Stand-ins for the outside world on this machine; `remit serve` starts them when `start` is true."""
+
+    start: bool = False
+    host: str = "127.0.0.1"
+    port: int = Field(default=0, ge=0, le=65_535)
+    smtp_port: int = Field(default=0, ge=0, le=65_535)
+    state: str = "sandbox"
+
+
+class LogSection(Section):
+    """How much is written to stderr."""
+
+    level: LogLevel = "info"
+
+
+class Settings(Section):
+    """The whole file."""
+
+    installation: Installation
+    gateway: GatewaySection
+    issuer: IssuerSection | None = None
+    operator: dict[str, OperatorSection] = Field(default_factory=dict)
+    site: dict[str, Site] = Field(default_factory=dict)
+    publications: PublicationsSection | None = None
+    mail: MailSection | None = None
+    notify: dict[str, NotifyList] = Field(default_factory=dict)
+    engine: EngineSection = EngineSection()
+    sandbox: SandboxSection = SandboxSection()
+    log: LogSection = LogSection()
