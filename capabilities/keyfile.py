@@ -70,12 +70,15 @@ def _read(path: Path, bytes_max: int, check: Callable[[Path, os.stat_result], No
         descriptor = os.open(path, _OPEN_FLAGS)
     except OSError:
         raise KeyFileError(KeyFileCode.UNREADABLE, str(path)) from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise KeyFileError(KeyFileCode.NOT_REGULAR, str(path))
         check(path, found)
-        content = file.read(bytes_max + 1)
+        with open(descriptor, "rb", closefd=False) as file:
+            content = file.read(bytes_max + 1)
+    finally:
+        os.close(descriptor)
     if len(content) > bytes_max:
         raise KeyFileError(KeyFileCode.TOO_LARGE, str(path))
     return content
