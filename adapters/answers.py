@@ -1,0 +1,104 @@
+"""What an HTTP system answered, and how it is read: bounded, strict, without a clock."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Final, TypeAlias
+
+from capabilities.strict_json import JsonValue, StrictJsonError, loads
+
+BODY_BYTES_MAX: Final = 8 * 1024 * 1024
+JSON_DEPTH_MAX: Final = 32
+_DELTA_SECONDS: Final = re.compile(r"\d{1,9}(\.\d{1,6})?")
+
+JsonObject: TypeAlias = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A complete answer. `retry_after_s` is what the system asked for, None when it asked for nothing usable."""
+
+    status: int
+    body: bytes
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoReply:
+    """No complete answer. `sent` is false only when provably no byte of the request left."""
+
+    code: str
+    sent: bool = True
+
+
+class Unreadable(ValueError):
+    """The body is not what the system documents. Carries no text of it."""
+
+
+def parse(body: bytes) -> JsonValue:
+    """Strict JSON; raises Unreadable."""
+    try:
+        return loads(body, bytes_max=BODY_BYTES_MAX, depth_max=JSON_DEPTH_MAX, allow_floats=True)
+    except StrictJsonError:
+        raise Unreadable from None
+
+
+def parse_object(body: bytes) -> JsonObject:
+    """A JSON object; raises Unreadable."""
+    value = parse(body)
+    if not isinstance(value, dict):
+        raise Unreadable
+    return value
+
+
+def text(source: JsonObject, *path: str) -> str:
+    """The string at that path; raises Unreadable."""
+    value: JsonValue = source
+    for name in path:
+        if not isinstance(value, dict):
+            raise Unreadable
+        value = value.get(name)
+    if not isinstance(value, str):
+        raise Unreadable
+    return value
+
+
+def integer(source: JsonObject, name: str) -> int:
+    """The integer of that name; raises Unreadable."""
+    value = source.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Unreadable
+    return value
+
+
+def retry_after_s(value: str | None, date: str | None) -> float | None:
+    """Seconds from a Retry-After header (RFC 9110 §10.2.3: seconds or a date).
+
+    A date is measured against the answer's own Date header, so that no clock of ours is involved. Missing, NaN,
+    infinite, past and malformed values are None; an absurdly long wait is cut by the retry arithmetic, not here.
+    """
+    if value is None:
+        return None
+    value = value.strip()
+    if _DELTA_SECONDS.fullmatch(value):
+        seconds = float(value)
+    else:
+        until, now = _http_date(value), _http_date(date)
+        if until is None or now is None:
+            return None
+        seconds = (until - now).total_seconds()
+    return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def _http_date(value: str | None) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        parsed = parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return parsed if parsed.tzinfo is not None else None

@@ -1,0 +1,361 @@
+"""One WordPress site: the port `execution.ports.WordPress` over its REST interface.
+
+Ours is what we stored the id of, or what carries our marker: the slug `remit-<marker>` of a draft, and the private meta
+`biz_key` where the must-use plugin is installed. Everything else that stands in the way is Foreign.
+
+Refusals are named by operation, status *and* error code, and only those that WordPress gives before it writes the row:
+errors that it can also give afterwards (meta, media, terms) are doubt. A receipt never waits for the content to look
+right: a row that exists is reported with its id, and what differs is named.
+
+A publication is recognised by its stored id and by its content being either the approved bytes or what the site made of
+them when the approved draft was saved (its baseline). Under another slug than the approved one it is Present but not
+complete, difference `slug`: the site has renamed it, which a person must know.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from adapters.answers import Reply, Unreadable
+from adapters.http import CONNECT_S, READ_S, HttpSystem, undocumented
+from adapters.wordpress_posts import (
+    Post,
+    article_hash,
+    baseline_part,
+    candidates,
+    differing,
+    error_code,
+    marker_slug,
+    parse_answer,
+    parse_post,
+    same_slug,
+    seal_part,
+)
+from adapters.wordpress_rest import API, Gone, UnknownTerm, WordPressReader
+from execution.core.definition import Prepared
+from execution.core.failures import (
+    Absent,
+    Answer,
+    CannotTell,
+    FailureClass,
+    Foreign,
+    Landed,
+    Lost,
+    Present,
+    Receipt,
+    Refused,
+    Sighting,
+    Unprepared,
+)
+from execution.core.quiescence import Bounds
+from execution.ports import Article
+
+_MARKER: Final = re.compile(r"[a-z2-7]{16,52}")
+_NOT_AUTHENTICATED: Final = Refused(failure=FailureClass.PERMANENT, code="not_authenticated")
+_NOT_PERMITTED: Final = Refused(failure=FailureClass.PERMANENT, code="not_permitted")
+_INVALID: Final = Refused(failure=FailureClass.BUSINESS, code="content_refused")
+_REST_BLOCKED: Final = Refused(failure=FailureClass.PERMANENT, code="rest_blocked")
+_LOGIN: Final = ("rest_not_logged_in", "incorrect_password", "invalid_username", "invalid_email")
+_ROLE: Final = ("rest_cannot_create", "rest_cannot_edit", "rest_cannot_edit_others", "rest_cannot_publish")
+_FORM: Final = ("rest_invalid_param", "rest_missing_callback_param", "rest_invalid_json", "empty_content")
+
+Refusals = Mapping[tuple[int, str], Refused]
+_WRITE_REFUSALS: Final[Refusals] = {
+    **{(401, code): _NOT_AUTHENTICATED for code in (*_LOGIN, *_ROLE)},
+    **{(403, code): _NOT_PERMITTED for code in (*_ROLE, "rest_cannot_assign_term", "rest_forbidden")},
+    **{(400, code): _INVALID for code in _FORM},
+    (404, "rest_no_route"): _REST_BLOCKED,
+}
+_CREATE_REFUSALS: Final[Refusals] = {**_WRITE_REFUSALS, (400, "rest_post_exists"): _INVALID}
+_UPDATE_REFUSALS: Final[Refusals] = {
+    **_WRITE_REFUSALS,
+    (404, "rest_post_invalid_id"): Refused(failure=FailureClass.CONFLICT, code="gone"),
+    (412, "stale"): Refused(failure=FailureClass.CONFLICT, code="changed"),
+}
+_TRASH_REFUSALS: Final[Refusals] = {
+    **_WRITE_REFUSALS,
+    (401, "rest_cannot_delete"): _NOT_AUTHENTICATED,
+    (403, "rest_cannot_delete"): _NOT_PERMITTED,
+    (403, "rest_user_cannot_delete_post"): _NOT_PERMITTED,
+    (501, "rest_trash_not_supported"): Refused(failure=FailureClass.PERMANENT, code="trash_disabled"),
+}
+
+
+class WordPressSite:
+    """See the module. `url` is the site's address (without /wp-json), `app_password` an application password of `user`.
+
+    plugin: the must-use plugin is installed (`key_strategy`). own_posts_only: accept an account that cannot see the
+    drafts of others (role author); then nothing that another account created under our marker would be found.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        user: str,
+        app_password: str,
+        bounds: Bounds,
+        *,
+        plugin: bool = False,
+        own_posts_only: bool = False,
+        connect_s: float = CONNECT_S,
+        read_s: float = READ_S,
+        ca_file: str | None = None,
+    ) -> None:
+        login = base64.b64encode(f"{user}:{app_password}".encode()).decode()
+        self._system = HttpSystem(
+            url,
+            bounds=bounds,
+            headers={"Authorization": f"Basic {login}"},
+            connect_s=connect_s,
+            read_s=read_s,
+            ca_file=ca_file,
+        )
+        self._read = WordPressReader(self._system)
+        self._plugin, self._own_posts_only = plugin, own_posts_only
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._system.bounds
+
+    @property
+    def key_strategy(self) -> str:
+        return "plugin" if self._plugin else "slug"
+
+    async def aclose(self) -> None:
+        """Close the kept connections."""
+        await self._system.aclose()
+
+    async def create_draft(self, *, marker: str, article: Article) -> Prepared:
+        if not _MARKER.fullmatch(marker):
+            raise Unprepared(FailureClass.PERMANENT, "malformed_marker")
+        meta = {"meta": {"biz_key": marker, "biz_hash": article_hash(article)}} if self._plugin else {}
+        fields = {**await self._fields(article), "slug": marker_slug(marker), "status": "draft", **meta}
+        return self._write("/posts", fields, lambda reply: _created(reply, article))
+
+    async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
+        return await self._put_live(post_id, expected_version, article)
+
+    async def update(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
+        return await self._put_live(post_id, expected_version, article)
+
+    def trash(self, *, post_id: str, expected_version: str) -> Prepared:
+        _checked(post_id)
+        return self._system.write("DELETE", f"{API}/posts/{post_id}", b"", judge=lambda reply: _trashed(reply, post_id))
+
+    async def observe_draft(self, *, marker: str, article: Article, known_id: str | None) -> Sighting:
+        known = None if known_id is None else await self._read.by_id(known_id)
+        rows = await self._marked(marker, article.slug)
+        if isinstance(known, CannotTell) or isinstance(rows, CannotTell):
+            return known if isinstance(known, CannotTell) else _cannot(rows)
+        names = candidates(marker_slug(marker))
+        ours = {row.post_id: row for row in rows if row.slug in names or (self._plugin and row.key == marker)}
+        if isinstance(known, Post):
+            ours[known.post_id] = known
+        if isinstance(known, Gone):
+            return Foreign(code="gone")
+        alive = [row for _, row in sorted(ours.items()) if not row.is_trashed]
+        if alive:
+            first = known if isinstance(known, Post) and not known.is_trashed else alive[0]
+            return await self._draft(first, len(alive), article)
+        if ours:
+            return Foreign(code="trashed", receipt=next(iter(ours.values())).receipt())
+        if holder := _holder(rows, article.slug):
+            return Foreign(code="slug_taken", receipt=holder.receipt())
+        return await self._absent()
+
+    async def observe_publication(
+        self, *, post_id: str, expected_version: str, article: Article, baseline_hash: str = ""
+    ) -> Sighting:
+        post = await self._read.by_id(post_id)
+        if isinstance(post, CannotTell):
+            return post
+        if isinstance(post, Gone) or post.is_trashed:
+            return Foreign(code="gone", receipt=None if isinstance(post, Gone) else post.receipt())
+        approved = {article_hash(article), baseline_hash or baseline_part(expected_version)}
+        if post.status == "publish" and post.raw_hash in approved:
+            missing = await self._missing_terms(post, article)
+            if isinstance(missing, CannotTell):
+                return missing
+            seen = _live(post, article, missing)
+            if seen.complete or post.version != expected_version:
+                return seen
+        if post.version != expected_version:
+            return Foreign(code="changed", receipt=post.receipt(), difference=differing(post, article))
+        rows = await self._read.by_slugs((article.slug,))
+        if isinstance(rows, CannotTell):
+            return rows
+        if holder := _holder(tuple(row for row in rows if row.post_id != post.post_id), article.slug):
+            return Foreign(code="slug_taken", receipt=holder.receipt())
+        return Absent(receipt=post.receipt())
+
+    async def observe_trashed(self, *, post_id: str, expected_version: str) -> Sighting:
+        post = await self._read.by_id(post_id)
+        if isinstance(post, CannotTell):
+            return post
+        if isinstance(post, Gone):
+            return Present(receipt=_without_post(post_id, "gone"))
+        if post.is_trashed:
+            return Present(receipt=post.receipt())
+        if post.version == expected_version and post.status != "publish":
+            return Absent(receipt=post.receipt())
+        return Foreign(code="live" if post.status == "publish" else "changed", receipt=post.receipt())
+
+    async def read(self, *, post_id: str) -> Sighting:
+        post = await self._read.by_id(post_id)
+        if isinstance(post, CannotTell):
+            return post
+        return await self._absent() if isinstance(post, Gone) else Present(receipt=post.receipt())
+
+    async def find_public(self, *, slug: str) -> Sighting:
+        rows = await self._read.by_slugs((slug,))
+        if isinstance(rows, CannotTell):
+            return rows
+        holder = _holder(rows, slug)
+        return await self._absent() if holder is None else Present(receipt=holder.receipt())
+
+    async def check(self) -> tuple[str, ...]:
+        """What stands in the way of using this site with this account, as codes; for people who set it up."""
+        authority = await self._read.authority()
+        if isinstance(authority, CannotTell):
+            return (authority.code,)
+        wrong = [] if authority.publish_posts else ["cannot_publish"]
+        if not authority.edit_others_posts and not self._own_posts_only:
+            wrong.append("cannot_see_others")
+        plugin = await self._read.has_plugin() if self._plugin else True
+        if plugin is not True:
+            wrong.append(plugin.code if isinstance(plugin, CannotTell) else "plugin_missing")
+        return tuple(wrong)
+
+    async def _put_live(self, post_id: str, expected_version: str, article: Article) -> Prepared:
+        _checked(post_id)
+        fields = {**await self._fields(article), "slug": article.slug, "status": "publish"}
+        seal = seal_part(expected_version) if self._plugin else ""
+        if self._plugin:
+            fields["meta"] = {"biz_hash": article_hash(article)}
+        headers = {"If-Match": f'"{seal}"'} if seal else {}
+        return self._write(f"/posts/{post_id}", fields, lambda reply: _put(reply, post_id, article), headers)
+
+    async def _fields(self, article: Article) -> dict[str, object]:
+        fields: dict[str, object] = {"title": article.title, "content": article.content, "excerpt": article.excerpt}
+        for taxonomy, names in (("categories", article.categories), ("tags", article.tags)):
+            if not names:
+                continue
+            ids = await self._read.term_ids(taxonomy, names)
+            if isinstance(ids, CannotTell):
+                raise Unprepared(FailureClass.TRANSIENT, ids.code)
+            if isinstance(ids, UnknownTerm):
+                raise Unprepared(FailureClass.BUSINESS, "unknown_term")
+            fields[taxonomy] = list(ids)
+        return fields
+
+    def _write(
+        self, path: str, fields: dict[str, object], judge: Callable[[Reply], Answer], headers: Mapping[str, str] = {}
+    ) -> Prepared:
+        body = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        return self._system.write("POST", API + path, body, judge=judge, headers=headers)
+
+    async def _marked(self, marker: str, public_slug: str) -> tuple[Post, ...] | CannotTell:
+        rows = await self._read.by_slugs((*candidates(marker_slug(marker)), public_slug))
+        if isinstance(rows, CannotTell) or not self._plugin:
+            return rows
+        keyed = await self._read.by_key(marker)
+        return keyed if isinstance(keyed, CannotTell) else (*rows, *keyed)
+
+    async def _draft(self, post: Post, rows: int, article: Article) -> Sighting:
+        terms = await self._missing_terms(post, article)
+        if isinstance(terms, CannotTell):
+            return terms
+        missing = terms if post.status == "draft" else ("status", *terms)
+        named = (*differing(post, article), *missing)
+        return Present(receipt=post.receipt(named), rows=rows, complete=not missing, difference=named)
+
+    async def _missing_terms(self, post: Post, article: Article) -> tuple[str, ...] | CannotTell:
+        """Which of `categories` and `tags` the post does not have as asked: WordPress writes them after the row."""
+        missing = []
+        for taxonomy, names, stored in (
+            ("categories", article.categories, post.categories),
+            ("tags", article.tags, post.tags),
+        ):
+            ids = await self._read.term_ids(taxonomy, names) if names else ()
+            if isinstance(ids, CannotTell):
+                return ids
+            if isinstance(ids, UnknownTerm) or not set(ids) <= set(stored):
+                missing.append(taxonomy)
+        return tuple(missing)
+
+    async def _absent(self) -> Sighting:
+        """Absence is worth what the account may see."""
+        authority = await self._read.authority()
+        if isinstance(authority, CannotTell):
+            return authority
+        if not authority.edit_posts or not (authority.edit_others_posts or self._own_posts_only):
+            return CannotTell(code="cannot_see_others")
+        plugin = await self._read.has_plugin() if self._plugin else True
+        if plugin is True:
+            return Absent()
+        return plugin if isinstance(plugin, CannotTell) else CannotTell(code="plugin_missing")
+
+
+def _cannot(rows: tuple[Post, ...] | CannotTell) -> CannotTell:
+    assert isinstance(rows, CannotTell)
+    return rows
+
+
+def _checked(post_id: str) -> None:
+    if not post_id.isdecimal():
+        raise Unprepared(FailureClass.PERMANENT, "malformed_post_id")
+
+
+def _holder(rows: tuple[Post, ...], slug: str) -> Post | None:
+    """Whoever holds a public slug, a live post before any other."""
+    holders = [row for row in rows if same_slug(row.slug, slug) and not row.is_trashed]
+    return min(holders, key=lambda row: (row.status != "publish", row.post_id), default=None)
+
+
+def _live(post: Post, article: Article, missing: tuple[str, ...] = ()) -> Present:
+    lacking = missing if same_slug(post.slug, article.slug) else ("slug", *missing)
+    difference = (*differing(post, article), *lacking)
+    return Present(receipt=post.receipt(difference), complete=not lacking, difference=difference)
+
+
+def _created(reply: Reply, article: Article) -> Answer:
+    if reply.status == 201:
+        post = parse_post(parse_answer(reply.body))
+        return Landed(receipt=post.receipt(differing(post, article)))
+    if (reply.status, error_code(reply.body, reply.status)) == (409, "biz_key_exists"):
+        return Lost(code="already_exists")  # an earlier attempt of ours, or a duplicate on the way: the read-back tells
+    return _refusal(reply, _CREATE_REFUSALS)
+
+
+def _put(reply: Reply, post_id: str, article: Article) -> Answer:
+    if reply.status != 200:
+        return _refusal(reply, _UPDATE_REFUSALS)
+    post = parse_post(parse_answer(reply.body))
+    if str(post.post_id) != post_id:
+        raise Unreadable
+    return Landed(receipt=_live(post, article).receipt) if post.status == "publish" else Lost(code="not_published")
+
+
+def _trashed(reply: Reply, post_id: str) -> Answer:
+    if reply.status == 200:
+        post = parse_post(parse_answer(reply.body))
+        return Landed(receipt=post.receipt()) if post.is_trashed else Lost(code="not_trashed")
+    match reply.status, error_code(reply.body, reply.status):
+        case 410, "rest_already_trashed":
+            return Landed(receipt=_without_post(post_id, "trash"))
+        case 404, "rest_post_invalid_id":
+            return Landed(receipt=_without_post(post_id, "gone"))
+        case _:
+            return _refusal(reply, _TRASH_REFUSALS)
+
+
+def _without_post(post_id: str, status: str) -> Receipt:
+    return Receipt(resource_id=post_id, data={"status": status})
+
+
+def _refusal(reply: Reply, refusals: Refusals) -> Answer:
+    return refusals.get((reply.status, error_code(reply.body, reply.status))) or undocumented(reply)

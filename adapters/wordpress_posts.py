@@ -1,0 +1,186 @@
+"""A WordPress post as the REST interface answers it (context=edit), and what follows from it. Values only.
+
+A *version* is opaque to everybody else: `1.<status>.<modified_gmt>.<state>.<raw>[.<seal>]`, where `raw` hashes what a
+reader sees (title, content and excerpt as the site stores them) and `state` hashes that with slug, status and terms.
+WordPress has no entity tags and its modification time has a resolution of one second, hence both. `seal` is present
+where the must-use plugin is installed: what its If-Match check expects.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from adapters.answers import JsonObject, Unreadable, integer, parse, text
+from capabilities.strict_json import JsonValue
+from execution.core.failures import Receipt
+from execution.ports import Article
+
+TRASHED: Final = "__trashed"
+DUPLICATES_LOOKED_FOR: Final = 4
+"""`X`, `X-2` … `X-5`: what WordPress makes of a slug that is created again."""
+_NOTICE: Final = re.compile(rb"\s*(?:<br|<b>|PHP |Notice|Warning|Deprecated)")
+_JSON_AFTER_NOTICE: Final = re.compile(rb'(?:>|\n)\s*(\[\]|\[?\{")')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """One row. title, content and excerpt are raw. `key` is the plugin's business key, empty without one."""
+
+    post_id: int
+    status: str
+    slug: str
+    title: str
+    content: str
+    excerpt: str
+    link: str
+    modified_gmt: str
+    date_gmt: str
+    categories: tuple[int, ...]
+    tags: tuple[int, ...]
+    key: str = ""
+    seal: str = ""
+
+    @property
+    def raw_hash(self) -> str:
+        """Hash of title, content and excerpt as the site stores them."""
+        return _digest(self.title, self.content, self.excerpt)
+
+    @property
+    def version(self) -> str:
+        """What is expected of the post at our next write."""
+        terms = [",".join(map(str, sorted(ids))) for ids in (self.categories, self.tags)]
+        state = _digest(self.raw_hash, self.slug, self.status, *terms)[:32]
+        sealed = "." + base64.urlsafe_b64encode(self.seal.encode()).decode() if self.seal else ""
+        return f"1.{self.status}.{self.modified_gmt}.{state}.{self.raw_hash}{sealed}"
+
+    @property
+    def is_trashed(self) -> bool:
+        return self.status == "trash"
+
+    def receipt(self, difference: tuple[str, ...] = ()) -> Receipt:
+        """What goes into the journal; `differs` names the fields that the site stores differently from the article."""
+        data: dict[str, str | int | bool | None] = {
+            "status": self.status,
+            "slug": self.slug,
+            "raw_hash": self.raw_hash,
+            "modified_gmt": self.modified_gmt,
+        }
+        if self.status == "publish":
+            data["published_at"] = self.date_gmt
+        if difference:
+            data["differs"] = ",".join(difference)
+        return Receipt(resource_id=str(self.post_id), version=self.version, reference=self.link, data=data)
+
+
+def marker_slug(marker: str) -> str:
+    """The slug that a draft of ours carries."""
+    return f"remit-{marker}"
+
+
+def candidates(slug: str) -> tuple[str, ...]:
+    """The slug, the duplicates that WordPress makes of it, and each of them in the trash."""
+    names = (slug, *(f"{slug}-{n}" for n in range(2, 2 + DUPLICATES_LOOKED_FOR)))
+    return (*names, *(name + TRASHED for name in names))
+
+
+def same_slug(one: str, other: str) -> bool:
+    """WordPress stores what is not ASCII percent-encoded, in lower case."""
+    return unquote(one) == unquote(other)
+
+
+def baseline_part(version: str) -> str:
+    """The raw hash inside the version of a post that is not live: what the site made of the approved bytes.
+
+    Empty for a live post: what stands there is what an update replaces.
+    """
+    parts = version.split(".")
+    return parts[4] if len(parts) >= 5 and parts[0] == "1" and parts[1] != "publish" else ""
+
+
+def seal_part(version: str) -> str:
+    """What the plugin's If-Match expects; empty without plugin."""
+    parts = version.split(".")
+    return base64.urlsafe_b64decode(parts[5]).decode() if len(parts) == 6 else ""
+
+
+def article_hash(article: Article) -> str:
+    """The raw hash that a site storing every byte as given would have; titles and excerpts are trimmed everywhere."""
+    return _digest(article.title.strip(), article.content, article.excerpt)
+
+
+def differing(post: Post, article: Article) -> tuple[str, ...]:
+    """Fields of the content that the site stores differently, byte for byte."""
+    stored = (("title", post.title), ("content", post.content), ("excerpt", post.excerpt))
+    return tuple(name for name, value in stored if value != getattr(article, name))
+
+
+def parse_answer(body: bytes) -> JsonValue:
+    """Strict JSON, also behind the notices that a PHP site in debug mode prints first; raises Unreadable."""
+    if _NOTICE.match(body) and (found := _JSON_AFTER_NOTICE.search(body)):
+        return parse(body[found.start(1) :])
+    return parse(body)
+
+
+def parse_post(value: JsonValue) -> Post:
+    """One row of context=edit; raises Unreadable when any of what we rely on is missing."""
+    if not isinstance(value, dict):
+        raise Unreadable
+    meta = value.get("meta")
+    key, sealed_by = (_text_or_empty(meta, name) for name in ("biz_key", "biz_hash"))
+    return Post(
+        post_id=integer(value, "id"),
+        status=text(value, "status"),
+        slug=text(value, "slug"),
+        title=text(value, "title", "raw"),
+        content=text(value, "content", "raw"),
+        excerpt=text(value, "excerpt", "raw"),
+        link=text(value, "link"),
+        modified_gmt=text(value, "modified_gmt"),
+        date_gmt=_text_or_empty(value, "date_gmt"),
+        categories=_ids(value, "categories"),
+        tags=_ids(value, "tags"),
+        key=key,
+        seal=f"{text(value, 'modified').replace('T', ' ')}/{sealed_by}" if key else "",
+    )
+
+
+def parse_rows(body: bytes) -> tuple[Post, ...]:
+    """A list of posts; raises Unreadable."""
+    value = parse_answer(body)
+    if not isinstance(value, list):
+        raise Unreadable
+    return tuple(parse_post(row) for row in value)
+
+
+def error_code(body: bytes, status: int) -> str:
+    """The documented `code` of an error body {code, message, data: {status}}; empty when it is not one of those."""
+    try:
+        value = parse_answer(body)
+    except Unreadable:
+        return ""
+    if not isinstance(value, dict) or not isinstance(code := value.get("code"), str):
+        return ""
+    data = value.get("data")
+    return code if isinstance(data, dict) and data.get("status") == status else ""
+
+
+def _digest(*parts: str) -> str:
+    encoded = [part.encode() for part in parts]
+    return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in encoded)).hexdigest()
+
+
+def _ids(source: JsonObject, name: str) -> tuple[int, ...]:
+    value = source.get(name, [])
+    if not isinstance(value, list):
+        raise Unreadable
+    return tuple(item for item in value if isinstance(item, int))
+
+
+def _text_or_empty(source: JsonValue, name: str) -> str:
+    value = source.get(name) if isinstance(source, dict) else None
+    return value if isinstance(value, str) else ""

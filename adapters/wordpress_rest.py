@@ -1,0 +1,153 @@
+"""Reading a WordPress site: what it answers, never more than that, and with proof that we may see what we ask for.
+
+Every read is authenticated with context=edit (an anonymous answer is an error there, never an empty list), goes past
+page caches, and names the statuses it wants: the default hides drafts, and `any` hides the trash.
+"""
+
+from __future__ import annotations
+
+import html
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.answers import NoReply, Reply, Unreadable
+from adapters.http import HttpSystem
+from adapters.wordpress_posts import Post, error_code, parse_answer, parse_post, parse_rows
+from capabilities.strict_json import JsonValue
+from execution.core.failures import CannotTell
+
+API: Final = "/wp-json/wp/v2"
+PER_PAGE: Final = 100
+TERMS_MAX: Final = 20
+_UNAUTHORISED: Final = frozenset((401, 403))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """WordPress answers that no such post exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authority:
+    """What the account may see and do."""
+
+    edit_posts: bool
+    edit_others_posts: bool
+    publish_posts: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownTerm:
+    """The site has no category or tag of that name."""
+
+
+class WordPressReader:
+    """Reads of one site."""
+
+    def __init__(self, system: HttpSystem) -> None:
+        self._system = system
+
+    async def by_id(self, post_id: str) -> Post | Gone | CannotTell:
+        """The post as it is now, whatever its status."""
+        if not post_id.isdigit():
+            return Gone()
+        reply = await self._get(f"/posts/{post_id}", {})
+        if isinstance(reply, CannotTell):
+            return reply
+        if reply.status == 404 and error_code(reply.body, 404) == "rest_post_invalid_id":
+            return Gone()
+        try:
+            return _refused(reply) or parse_post(parse_answer(reply.body))
+        except Unreadable:
+            return CannotTell(code="unreadable_answer")
+
+    async def by_slugs(self, slugs: tuple[str, ...]) -> tuple[Post, ...] | CannotTell:
+        """Posts with one of these slugs in any status, trash included. The caller checks every row."""
+        return await self._rows({"slug": ",".join(slugs)})
+
+    async def by_key(self, key: str) -> tuple[Post, ...] | CannotTell:
+        """Posts with that business key, where the plugin is installed. Without it the filter is ignored: rows of others
+        come back, so each row is checked here."""
+        rows = await self._rows({"biz_key": key})
+        return rows if isinstance(rows, CannotTell) else tuple(row for row in rows if row.key == key)
+
+    async def authority(self) -> Authority | CannotTell:
+        """Who we are to the site, asked of the site."""
+        reply = await self._get("/users/me", {})
+        if isinstance(reply, CannotTell):
+            return reply
+        try:
+            refused, value = _refused(reply), parse_answer(reply.body)
+        except Unreadable:
+            return CannotTell(code="unreadable_answer")
+        if refused is not None:
+            return refused
+        granted = value.get("capabilities") if isinstance(value, dict) else None
+        if not isinstance(granted, dict):
+            return CannotTell(code="unreadable_answer")
+        return Authority(
+            edit_posts=granted.get("edit_posts") is True,
+            edit_others_posts=granted.get("edit_others_posts") is True,
+            publish_posts=granted.get("publish_posts") is True,
+        )
+
+    async def has_plugin(self) -> bool | CannotTell:
+        """Whether the site offers the business key: its schema says so."""
+        reply = await self._system.get("/wp-json/wp/v2", {"_fields": "routes", "remit_at": secrets.token_hex(8)})
+        if isinstance(reply, NoReply):
+            return CannotTell(code=reply.code)
+        return _refused(reply) or b'"biz_key"' in reply.body
+
+    async def term_ids(self, taxonomy: str, names: tuple[str, ...]) -> tuple[int, ...] | UnknownTerm | CannotTell:
+        """Ids of the `categories` or `tags` of these names."""
+        found: list[int] = []
+        for name in names[:TERMS_MAX]:
+            term = await self._term_id(taxonomy, name)
+            if not isinstance(term, int):
+                return term
+            found.append(term)
+        return tuple(found) if len(names) <= TERMS_MAX else UnknownTerm()
+
+    async def _term_id(self, taxonomy: str, name: str) -> int | UnknownTerm | CannotTell:
+        reply = await self._get(f"/{taxonomy}", {"search": name, "per_page": str(PER_PAGE)})
+        if isinstance(reply, CannotTell):
+            return reply
+        try:
+            return _refused(reply) or _term_named(parse_answer(reply.body), name)
+        except Unreadable:
+            return CannotTell(code="unreadable_answer")
+
+    async def _rows(self, params: dict[str, str]) -> tuple[Post, ...] | CannotTell:
+        fixed = {"status": "any,trash", "per_page": str(PER_PAGE), "orderby": "id", "order": "asc"}
+        reply = await self._get("/posts", {**params, **fixed})
+        if isinstance(reply, CannotTell):
+            return reply
+        try:
+            return _refused(reply) or parse_rows(reply.body)
+        except Unreadable:
+            return CannotTell(code="unreadable_answer")
+
+    async def _get(self, path: str, params: dict[str, str]) -> Reply | CannotTell:
+        """A page cache keys by the whole URL: a parameter that WordPress ignores makes each read its own."""
+        reply = await self._system.get(API + path, {**params, "context": "edit", "remit_at": secrets.token_hex(8)})
+        return CannotTell(code=reply.code) if isinstance(reply, NoReply) else reply
+
+
+def _refused(reply: Reply) -> CannotTell | None:
+    if reply.status == 200:
+        return None
+    if reply.status in _UNAUTHORISED or error_code(reply.body, reply.status) == "rest_forbidden_status":
+        return CannotTell(code="not_authorised")
+    code = "rate_limited" if reply.status == 429 else f"http_{reply.status}"
+    return CannotTell(code=code, retry_after_s=reply.retry_after_s)
+
+
+def _term_named(value: JsonValue, name: str) -> int | UnknownTerm:
+    if not isinstance(value, list):
+        raise Unreadable
+    for row in value:
+        shown, term_id = (row.get("name"), row.get("id")) if isinstance(row, dict) else (None, None)
+        if isinstance(shown, str) and isinstance(term_id, int) and html.unescape(shown).casefold() == name.casefold():
+            return term_id
+    return UnknownTerm()
