@@ -94,6 +94,7 @@ class Action(Generic[P]):
 
     observe None: the system cannot be asked (SMTP): doubt goes to a person. looks_first: look immediately before each
     attempt's fence (creates, and updates under an expected version). verify None: nothing to compare after success.
+    adopts False: an object that carries our marker but no attempt of ours on record is FOREIGN.
     deadline_s bounds connect, write and answer.
     """
 
@@ -103,6 +104,7 @@ class Action(Generic[P]):
     observe: Observe[P] | None
     verify: Verify[P] | None = None
     looks_first: bool = True
+    adopts: bool = True
     repeat: Repeat = Repeat.NEVER
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     deadline_s: float = 20.0

@@ -106,12 +106,16 @@ class Repeat(StrEnum):
 
 
 class Settlement(StrEnum):
-    """What is individually proven about one attempt. OPEN attempts stay on the watch list."""
+    """What is individually proven about one attempt. OPEN attempts stay on the watch list.
+
+    QUIET: its quiescence passed, and the count of our objects after it showed none of this attempt's making.
+    """
 
     OPEN = "OPEN"
     UNSENT = "UNSENT"
     REFUSED = "REFUSED"
     LANDED = "LANDED"
+    QUIET = "QUIET"
 
 
 class Cause(StrEnum):

@@ -11,6 +11,7 @@ Three shapes are worth knowing when reading the table:
   QUEUED → DISPATCHING → RUNNING in one, because neither sends anything.
 * RUNNING, OUTCOME_UNKNOWN and RECONCILING leave only through their own exits. A freeze, a lapsed grant or a withdrawn
   approval never moves them; those are blockers beside the state.
+* QUEUED and RETRY_PENDING may be given up only when no attempt is unproven; otherwise DOUBT_REMAINS leads back to the look.
 * FAILED of a saga with finished steps goes on to COMPENSATING in the same transaction (one that failed and was never
   unwound would otherwise look finished).
 """
@@ -51,6 +52,7 @@ class Trigger(StrEnum):
     REPEATABLE = "REPEATABLE"
     STILL_UNKNOWN = "STILL_UNKNOWN"
     ABANDONED = "ABANDONED"
+    DOUBT_REMAINS = "DOUBT_REMAINS"
     DUE = "DUE"
     GIVEN_UP = "GIVEN_UP"
     PERSON_NEEDED = "PERSON_NEEDED"
@@ -73,7 +75,7 @@ TRANSITIONS: Final[Mapping[S, Mapping[Trigger, S]]] = MappingProxyType(
         S.RECEIVED: {T.VALIDATION_STARTED: S.VALIDATING},
         S.VALIDATING: {T.COMMAND_AUTHORIZED: S.AUTHORIZED, T.POLICY_REFUSED: S.FAILED},
         S.AUTHORIZED: {T.ENQUEUED: S.QUEUED, T.GIVEN_UP: S.FAILED, **_DOUBT},
-        S.QUEUED: {T.CLAIMED: S.DISPATCHING, T.GIVEN_UP: S.FAILED, **_DOUBT},
+        S.QUEUED: {T.CLAIMED: S.DISPATCHING, T.GIVEN_UP: S.FAILED, T.DOUBT_REMAINS: S.OUTCOME_UNKNOWN, **_DOUBT},
         S.DISPATCHING: {
             T.STARTED: S.RUNNING,
             T.FENCED: S.RUNNING,
@@ -93,7 +95,7 @@ TRANSITIONS: Final[Mapping[S, Mapping[Trigger, S]]] = MappingProxyType(
             T.OUTCOME_LOST: S.OUTCOME_UNKNOWN,
             **_DOUBT,
         },
-        S.RETRY_PENDING: {T.DUE: S.QUEUED, T.GIVEN_UP: S.FAILED, **_DOUBT},
+        S.RETRY_PENDING: {T.DUE: S.QUEUED, T.GIVEN_UP: S.FAILED, T.DOUBT_REMAINS: S.OUTCOME_UNKNOWN, **_DOUBT},
         S.OUTCOME_UNKNOWN: {T.PROBING: S.RECONCILING},
         S.RECONCILING: {
             T.FOUND_PRESENT: S.SUCCESS,

@@ -1,0 +1,311 @@
+"""Given where a step stands and what just happened, what follows? Pure; the caller applies the decision in one commit.
+
+The recovery ladder, in this order:
+
+1. transient → retry, within the budget;
+2. unknown → reconcile: find out, never guess;
+3. the forward path is safe → continue;
+4. unrecoverable before the pivot → compensate;
+5. after the pivot → forward only;
+6. high-risk or ambiguous → a person.
+
+Two rules cut across it. Nothing is given up while an attempt on the key is unproven: that leads back to the look. And a
+receipt in evidence outranks any ABSENT.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from execution.core.definition import OnRefused
+from execution.core.failures import (
+    Absent,
+    Answer,
+    CannotTell,
+    FailureClass,
+    Foreign,
+    Landed,
+    Lost,
+    Present,
+    Receipt,
+    Refused,
+    Sighting,
+    Unsent,
+)
+from execution.core.retry import RetryPolicy
+from execution.core.states import EffectClass, Repeat, ReviewKind
+from execution.core.transitions import Trigger as T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a step stands, as far as decisions need it.
+
+    attempts: tries counted so far, the one just made included. looks: read-backs made in the present doubt. unproven:
+    attempts on the key that are still open, beside the one just answered. quiet_in_s: seconds until all open attempts are
+    quiescent, judged when the read *began*; None when that is unknown. landed: a receipt in evidence. abandon: the saga
+    wants to end without this step. forward_only: the pivot's fence was passed by an earlier step.
+    """
+
+    effect: EffectClass
+    repeat: Repeat
+    retry: RetryPolicy
+    looks_policy: RetryPolicy
+    on_refused: OnRefused
+    on_exhausted: OnRefused
+    verifies: bool
+    observable: bool
+    compensation: bool
+    attempts: int
+    looks: int = 0
+    unproven: int = 0
+    quiet_in_s: float | None = 0.0
+    landed: Receipt | None = None
+    abandon: bool = False
+    forward_only: bool = False
+    adopts: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What follows, as data.
+
+    moves: triggers in order, all in one commit. proceed: nothing stands in the way of the fence. receipt: to be recorded.
+    retry_in_s: when the step is due again. review: open one of this kind. unwind: the saga turns back. finding: success
+    stays, and a person is told what is odd.
+    """
+
+    moves: tuple[T, ...] = ()
+    proceed: bool = False
+    receipt: Receipt | None = None
+    failure: FailureClass | None = None
+    code: str | None = None
+    retry_in_s: float | None = None
+    review: ReviewKind | None = None
+    unwind: bool = False
+    finding: ReviewKind | None = None
+    difference: tuple[str, ...] = ()
+    again: bool = False
+
+
+def after_answer(at: Standing, answer: Answer, jitter: float) -> Decision:
+    """RUNNING, and the exchange ended."""
+    match answer:
+        case Landed(receipt=receipt):
+            return Decision(moves=() if at.verifies else (T.SUCCEEDED,), receipt=receipt)
+        case Unsent(code=code, retry_after_s=asked):
+            return _not_applied(at, FailureClass.TRANSIENT, code, asked, jitter)
+        case Refused(failure=FailureClass.TRANSIENT, code=code, retry_after_s=asked):
+            return _not_applied(at, FailureClass.TRANSIENT, code, asked, jitter)
+        case Refused(failure=FailureClass.UNKNOWN, code=code) | Lost(code=code):
+            return Decision(moves=(T.OUTCOME_LOST,), failure=FailureClass.UNKNOWN, code=code, retry_in_s=0.0)
+        case Refused(failure=failure, code=code):
+            if at.unproven:
+                return Decision(moves=(T.OUTCOME_LOST,), failure=FailureClass.UNKNOWN, code=code, retry_in_s=0.0)
+            if failure is FailureClass.CONFLICT:
+                return _conflict(T.VERSION_DIFFERS, code, ())
+            return _failed(at, (T.REFUSED,), failure, code, at.on_refused)
+        case _:
+            assert_never(answer)
+
+
+def before_fence(at: Standing, answer: Unsent | Refused, jitter: float) -> Decision:
+    """DISPATCHING, and no connection could be opened: provably nothing was sent."""
+    if isinstance(answer, Refused) and answer.failure is not FailureClass.TRANSIENT:
+        if at.unproven:
+            return Decision(
+                moves=(T.NOT_APPLIED, T.DOUBT_REMAINS), failure=FailureClass.UNKNOWN, code=answer.code, retry_in_s=0.0
+            )
+        return _failed(at, (T.NOT_APPLIED, T.GIVEN_UP), answer.failure, answer.code, at.on_refused)
+    return _not_applied(at, FailureClass.TRANSIENT, answer.code, answer.retry_after_s, jitter)
+
+
+def after_first_look(at: Standing, sighting: Sighting, jitter: float) -> Decision:
+    """DISPATCHING, and the look before acting answered."""
+    match sighting:
+        case Present(receipt=receipt) if at.adopts or at.unproven or at.landed is not None:
+            return _found(T.ADOPTED, sighting, receipt)
+        case Present(receipt=receipt):
+            return _conflict(T.FOUND_FOREIGN, "marker_without_attempt", ())
+        case Foreign(code=code, difference=difference):
+            return _conflict(T.FOUND_FOREIGN, code, difference)
+        case Absent():
+            if at.landed is not None:
+                return Decision(
+                    moves=(T.NOT_APPLIED, T.DOUBT_REMAINS),
+                    failure=FailureClass.UNKNOWN,
+                    code="receipt_without_object",
+                    retry_in_s=0.0,
+                )
+            if at.unproven and at.repeat is Repeat.NEVER and at.quiet_in_s != 0.0:
+                return Decision(
+                    moves=(T.NOT_APPLIED, T.DOUBT_REMAINS),
+                    failure=FailureClass.UNKNOWN,
+                    code="not_quiescent",
+                    retry_in_s=at.quiet_in_s,
+                )
+            return Decision(proceed=True)
+        case CannotTell(code=code, retry_after_s=asked):
+            if at.unproven and at.repeat is not Repeat.NEVER and at.retry.allows(at.attempts):
+                return Decision(proceed=True)
+            return _not_applied(at, FailureClass.TRANSIENT, code, asked, jitter)
+        case _:
+            assert_never(sighting)
+
+
+def after_verify(at: Standing, sighting: Sighting, jitter: float) -> Decision:
+    """RUNNING with a recorded receipt, and the read-back after success answered."""
+    match sighting:
+        case Present(receipt=receipt):
+            return _found(T.SUCCEEDED, sighting, receipt)
+        case Foreign(code=code, difference=difference):
+            return Decision(
+                moves=(T.OUTCOME_LOST,),
+                failure=FailureClass.CONFLICT,
+                code=code,
+                difference=difference,
+                retry_in_s=at.looks_policy.delay_s(1, jitter),
+            )
+        case Absent():
+            return Decision(
+                moves=(T.OUTCOME_LOST,),
+                failure=FailureClass.UNKNOWN,
+                code="accepted_not_visible",
+                retry_in_s=at.looks_policy.delay_s(1, jitter),
+            )
+        case CannotTell(code=code, retry_after_s=asked):
+            return Decision(
+                moves=(T.OUTCOME_LOST,),
+                failure=FailureClass.UNKNOWN,
+                code=code,
+                retry_in_s=at.looks_policy.delay_s(1, jitter, asked),
+            )
+        case _:
+            assert_never(sighting)
+
+
+def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second: bool = False) -> Decision:
+    """RECONCILING, and the read-back answered (None: the system cannot be asked).
+
+    `second`: this read confirms an earlier conclusive ABSENT; giving a step up takes two.
+    """
+    if at.landed is not None and not isinstance(sighting, Present | Foreign):
+        return _landed_unseen(at, sighting, jitter)
+    match sighting:
+        case None:
+            return _no_answer(at, "cannot_be_asked", hopeless=True, asked=None, jitter=jitter)
+        case Present(receipt=receipt):
+            return _found(T.FOUND_PRESENT, sighting, receipt)
+        case Foreign(code=code, difference=difference):
+            return _conflict(T.FOUND_FOREIGN, code, difference)
+        case CannotTell(code=code, hopeless=hopeless, retry_after_s=asked):
+            return _no_answer(at, code, hopeless=hopeless, asked=asked, jitter=jitter)
+        case Absent():
+            return _absent(at, jitter, second)
+        case _:
+            assert_never(sighting)
+
+
+def _absent(at: Standing, jitter: float, second: bool) -> Decision:
+    repeatable = at.repeat is not Repeat.NEVER and at.retry.allows(at.attempts) and not at.abandon
+    if at.quiet_in_s != 0.0:
+        if repeatable:
+            return _again(T.REPEATABLE, at, "repeat_under_key", jitter)
+        if at.quiet_in_s is None:
+            return _look_again_or_person(at, "quiescence_unknown", None, jitter)
+        return Decision(
+            moves=(T.STILL_UNKNOWN,),
+            failure=FailureClass.UNKNOWN,
+            code="not_quiescent",
+            retry_in_s=min(at.quiet_in_s + 0.001, max(at.looks_policy.delay_s(at.looks, jitter), 0.05))
+            if at.looks < at.looks_policy.attempts_max
+            else at.quiet_in_s + 0.001,
+        )
+    if at.effect is EffectClass.IRREVERSIBLE and not at.abandon:
+        return _person(T.PERSON_NEEDED, ReviewKind.OUTCOME_UNKNOWN, "irreversible_in_doubt")
+    if not at.abandon and at.retry.allows(at.attempts):
+        return _again(T.FOUND_ABSENT, at, "absent", jitter)
+    if not second:
+        return Decision(again=True)
+    return _failed(
+        at, (T.ABANDONED,), FailureClass.TRANSIENT, "abandoned" if at.abandon else "retries_exhausted", at.on_exhausted
+    )
+
+
+def _landed_unseen(at: Standing, sighting: Sighting | None, jitter: float) -> Decision:
+    if sighting is None:
+        return Decision(moves=(T.FOUND_PRESENT,), receipt=at.landed)
+    return _look_again_or_person(at, "accepted_not_visible", None, jitter)
+
+
+def _no_answer(at: Standing, code: str, *, hopeless: bool, asked: float | None, jitter: float) -> Decision:
+    repeatable = at.repeat is not Repeat.NEVER and at.retry.allows(at.attempts) and not at.abandon
+    if repeatable and (hopeless or not at.looks_policy.allows(at.looks)):
+        return _again(T.REPEATABLE, at, code, jitter)
+    if hopeless:
+        return _person(T.PERSON_NEEDED, ReviewKind.OUTCOME_UNKNOWN, code)
+    return _look_again_or_person(at, code, asked, jitter)
+
+
+def _look_again_or_person(at: Standing, code: str, asked: float | None, jitter: float) -> Decision:
+    if not at.looks_policy.allows(at.looks):
+        return _person(T.PERSON_NEEDED, ReviewKind.OUTCOME_UNKNOWN, code)
+    return Decision(
+        moves=(T.STILL_UNKNOWN,),
+        failure=FailureClass.UNKNOWN,
+        code=code,
+        retry_in_s=at.looks_policy.delay_s(at.looks, jitter, asked),
+    )
+
+
+def _again(trigger: T, at: Standing, code: str, jitter: float) -> Decision:
+    return Decision(
+        moves=(trigger,), failure=FailureClass.TRANSIENT, code=code, retry_in_s=at.retry.delay_s(at.attempts, jitter)
+    )
+
+
+def _found(trigger: T, sighting: Present, receipt: Receipt) -> Decision:
+    finding = ReviewKind.DUPLICATE if sighting.rows > 1 else None if sighting.complete else ReviewKind.DRIFT
+    return Decision(moves=(trigger,), receipt=receipt, finding=finding, difference=sighting.difference)
+
+
+def _conflict(trigger: T, code: str, difference: tuple[str, ...]) -> Decision:
+    return Decision(
+        moves=(trigger, T.PERSON_NEEDED),
+        failure=FailureClass.CONFLICT,
+        code=code,
+        review=ReviewKind.CONFLICT,
+        difference=difference,
+    )
+
+
+def _person(trigger: T, kind: ReviewKind, code: str) -> Decision:
+    return Decision(moves=(trigger,), failure=FailureClass.UNKNOWN, code=code, review=kind)
+
+
+def _not_applied(at: Standing, failure: FailureClass, code: str, asked: float | None, jitter: float) -> Decision:
+    if at.retry.allows(at.attempts):
+        return Decision(
+            moves=(T.NOT_APPLIED,),
+            failure=failure,
+            code=code,
+            retry_in_s=at.retry.delay_s(at.attempts, jitter, asked),
+        )
+    if at.unproven:
+        return Decision(moves=(T.NOT_APPLIED, T.DOUBT_REMAINS), failure=failure, code=code, retry_in_s=0.0)
+    return _failed(at, (T.NOT_APPLIED, T.GIVEN_UP), failure, code, at.on_exhausted)
+
+
+def _failed(at: Standing, moves: tuple[T, ...], failure: FailureClass, code: str, policy: OnRefused) -> Decision:
+    if at.compensation:
+        return Decision(
+            moves=(*moves, T.PERSON_NEEDED), failure=failure, code=code, review=ReviewKind.COMPENSATION_FAILED
+        )
+    if at.abandon:
+        return Decision(moves=moves, failure=failure, code=code, unwind=True)
+    if at.forward_only or policy is not OnRefused.UNWIND:
+        return Decision(
+            moves=(*moves, T.PERSON_NEEDED), failure=failure, code=code, review=ReviewKind.PERMANENT_FAILURE
+        )
+    return Decision(moves=moves, failure=failure, code=code, unwind=True)

@@ -1,0 +1,23 @@
+"""After the end of a saga: attempts that were in doubt stay on the watch list until they are settled."""
+
+from __future__ import annotations
+
+from execution.core.draft import Draft
+from execution.core.horizon import Horizon, Next, Wait, Watch, earliest
+from execution.core.states import State
+
+
+def watch(draft: Draft, at: Horizon) -> Next:
+    """After the end: locks are freed when every attempt is settled or quiescent and was counted once more."""
+    doubtful = [row.command_id for row in draft.saga.members if draft.saga.open_attempts(row.command_id)]
+    if not doubtful:
+        draft.free_locks()
+        return Wait(until_ms=None)
+    times = [at.quiet_at_ms.get(command_id, at.now_ms) for command_id in doubtful]
+    ready = tuple(c for c, t in zip(doubtful, times, strict=True) if t is not None and t <= at.now_ms)
+    if ready and draft.root.state is State.SUCCESS:
+        return Watch(command_ids=ready)
+    if draft.root.state is not State.SUCCESS and len(ready) == len(doubtful):
+        draft.free_locks()
+        return Wait(until_ms=None)
+    return Wait(until_ms=earliest(times))

@@ -1,0 +1,37 @@
+"""Numbers of the engine, all in seconds unless their name says otherwise, with the defaults of the design."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from execution.core.retry import RetryPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """How the engine paces itself.
+
+    absent_fresh_s: how old the ABSENT observation may be that a fence with an unproven attempt needs. looks: how often
+    and how far apart a doubt is looked at before a person is asked. claims_max: a command claimed more often than this
+    without an attempt, or a step so often started over, is quarantined. scale: multiplies every declared maximum run
+    time and wait that a demonstration wants shorter; 1 in production.
+    """
+
+    lease_s: float = 30.0
+    renew_s: float = 10.0
+    sweep_s: float = 1.0
+    relay_s: float = 0.2
+    slots: int = 64
+    sweep_batch: int = 200
+    absent_fresh_s: float = 5.0
+    looks: RetryPolicy = RetryPolicy(attempts_max=12, base_s=0.5, cap_s=60.0)
+    held_poll_s: float = 5.0
+    lock_poll_s: float = 1.0
+    claims_max: int = 12
+    refences_max: int = 5
+    observe_deadline_s: float = 15.0
+    review_owner: str = "operators"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.renew_s < self.lease_s:
+            raise ValueError("a lease must outlast its renewal")
