@@ -19,7 +19,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from email.message import Message
 from email.parser import BytesParser
@@ -195,8 +195,6 @@ def wordpress_for_run(run_id: str) -> Iterator[WordPress]:
             _start(pointer, Path(users.name))
         fcntl.flock(start, fcntl.LOCK_UN)
         yield _read(Path(pointer.read_text()))
-    for leftover in (".users", ".start", ".dir"):
-        place.with_suffix(leftover).unlink(missing_ok=True)
 
 
 def _is_up(pointer: Path) -> bool:
@@ -217,11 +215,9 @@ def _start(pointer: Path, users: Path) -> None:
             env={**os.environ, "PATH": SYSTEM_PATH},
         )
     with log.open() as written:
-        deadline = time.monotonic() + START_MAX_S
-        while not (directory / "env").exists():
-            if keeper.poll() is not None or time.monotonic() > deadline:
-                raise ServiceDidNotStart(written.read())
-            time.sleep(POLL_S)
+        wait_until(lambda: (directory / "env").exists() or keeper.poll() is not None, timeout_s=START_MAX_S)
+        if keeper.returncode is not None:
+            raise ServiceDidNotStart(written.read())
     pointer.write_text(str(directory))
     keeper.returncode = 0  # it outlives us on purpose: nobody waits for it here
 
@@ -292,6 +288,14 @@ def smtp_server() -> Iterator[Mailbox]:
         yield mailbox
     finally:
         controller.stop()
+
+
+def wait_until(condition: Callable[[], bool], *, timeout_s: float) -> None:
+    """Returns as soon as `condition` holds; raises AssertionError when it does not in time. Instead of a sleep."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_s} s"
+        time.sleep(POLL_S)
 
 
 def free_port() -> int:

@@ -26,6 +26,8 @@ def main(directory: str, users: str, incomplete_s: str, run_s: str) -> int:
         finally:
             subprocess.run([HERE / "wordpress_down.sh", directory], check=False)
             shutil.rmtree(directory, ignore_errors=True)
+            for leftover in Path(users).parent.glob(Path(users).stem + ".*"):
+                leftover.unlink(missing_ok=True)
     return started.returncode
 
 
