@@ -1,0 +1,130 @@
+"""Opening a database: a synchronous engine for the writer thread, an asynchronous one for readers.
+
+SQLite: transactions are begun by us and always IMMEDIATE for writing, because a deferred one that turns into a writer
+fails at once when somebody else wrote; `busy_timeout` comes before `journal_mode`, because switching to WAL itself may
+have to wait; WAL with `synchronous=FULL`, because NORMAL loses acknowledged rows when the power goes.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import StaticPool
+
+from execution.store.errors import StoreUnusable
+
+BUSY_TIMEOUT_MS: Final = 30_000
+"""How long a process waits for another one's write; the worst wait measured with four writers was 1.2 s."""
+READERS_MAX: Final = 4
+READING: Final = "remit_reading"
+"""Execution option of a connection that only reads: its transactions begin DEFERRED and take no lock."""
+FILE_MODE: Final = 0o600
+_MAGIC: Final = b"SQLite format 3\0"
+
+
+def database_url(target: str | Path) -> URL:
+    """The URL of a database given as a path, a SQLite URL, a PostgreSQL URL or ":memory:"."""
+    text = str(target)
+    if text == ":memory:":
+        return URL.create("sqlite+pysqlite", database=":memory:")
+    if isinstance(target, Path) or "://" not in text:
+        return URL.create("sqlite+pysqlite", database=str(Path(text).absolute()))
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        raise StoreUnusable("the database URL cannot be read", "use postgresql://… or a file's path") from error
+    match url.get_backend_name():
+        case "sqlite":
+            return url.set(drivername="sqlite+pysqlite")
+        case "postgresql":
+            return url.set(drivername="postgresql+psycopg")
+        case other:
+            raise StoreUnusable(f"{other} is not supported", "use SQLite or PostgreSQL")
+
+
+def database_path(url: URL) -> Path | None:
+    """The file of a SQLite database, None for any other and in memory."""
+    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+        return None
+    return Path(str(url.database))
+
+
+def writer_engine(url: URL) -> Engine:
+    """The engine of the writer thread. A new file is readable by its owner alone before anything is in it."""
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, pool_size=2, max_overflow=0, isolation_level="READ COMMITTED")
+    path = database_path(url)
+    if path is None:
+        engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
+    else:
+        _prepare_file(path)
+        engine = create_engine(url, connect_args={"check_same_thread": False})
+    event.listen(engine, "connect", _writer_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def reader_engine(url: URL) -> AsyncEngine:
+    """The engine that people's and tools' reads use; each read is one short snapshot."""
+    if url.get_backend_name() != "sqlite":
+        return create_async_engine(url, pool_size=READERS_MAX, max_overflow=0, isolation_level="REPEATABLE READ")
+    engine = create_async_engine(url.set(drivername="sqlite+aiosqlite"), pool_size=READERS_MAX, max_overflow=0)
+    event.listen(engine.sync_engine, "connect", _reader_pragmas)
+    event.listen(engine.sync_engine, "begin", _begin_reading)
+    return engine
+
+
+def check_file(path: Path) -> None:
+    """Refuse what is not a SQLite database, without opening it for writing. Empty and missing files are fresh ones."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreUnusable(f"{path} cannot be read ({error.strerror})", "check its owner and mode") from error
+    if head and head != _MAGIC:
+        raise StoreUnusable(f"{path} is not a SQLite database", "name another file, or restore this one from a backup")
+
+
+def _prepare_file(path: Path) -> None:
+    check_file(path)
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+    except OSError as error:
+        raise StoreUnusable(f"{path} cannot be opened ({error.strerror})", "check the folder and its mode") from error
+
+
+def _writer_pragmas(dbapi: sqlite3.Connection, _: Any) -> None:
+    dbapi.isolation_level = None
+    for pragma in (
+        f"busy_timeout={BUSY_TIMEOUT_MS}",
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        "trusted_schema=OFF",
+    ):
+        dbapi.execute(f"PRAGMA {pragma}").close()
+
+
+def _reader_pragmas(dbapi: Any, _: Any) -> None:
+    dbapi.isolation_level = None
+    cursor = dbapi.cursor()
+    for pragma in (f"busy_timeout={BUSY_TIMEOUT_MS}", "query_only=ON", "trusted_schema=OFF"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin(conn: Connection) -> None:
+    reading = conn.get_execution_options().get(READING, False)
+    conn.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def _begin_reading(conn: Connection) -> None:
+    conn.exec_driver_sql("BEGIN")

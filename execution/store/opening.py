@@ -1,0 +1,88 @@
+"""Opening a store: refuse what is not ours, create what is not there, and never change anything else.
+
+The schema's version is Alembic's: the table `alembic_version` names the newest migration that was applied. A fresh
+database is made in one transaction from the tables as they are declared, and stamped; a test proves that the migrations
+lead to the same schema. An older database waits for `migrate`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, select, text
+from sqlalchemy.exc import DatabaseError, DBAPIError
+
+from execution.store import schema
+from execution.store.engine import database_path, database_url, reader_engine, writer_engine
+from execution.store.errors import StoreTooNew, StoreTooOld, StoreUnavailable, StoreUnusable
+from execution.store.executors import Executor, ThreadExecutor
+from execution.store.writer import Store
+
+REVISIONS: Final = ("0001",)
+"""All migrations, oldest first. A test compares them with the files."""
+HEAD: Final = REVISIONS[-1]
+VERSION_TABLE: Final = Table(
+    "alembic_version", MetaData(), Column("version_num", String(32), primary_key=True, nullable=False)
+)
+_CREATION_LOCK: Final = 0x52454D49
+"""Key of PostgreSQL's advisory lock that first starts take; SQLite's own write lock serves there."""
+_RESTORE: Final = "restore it from a backup, or name another file; nothing was changed"
+
+
+def open_store(target: str | Path, *, executor: Executor | None = None, readers: bool = True) -> Store:
+    """Open a database given as a path, a URL or ":memory:", creating it when there is none.
+
+    Raises StoreTooNew, StoreTooOld, StoreUnusable or StoreUnavailable. In memory there are no other readers.
+    """
+    url = database_url(target)
+    engine = writer_engine(url)
+    try:
+        with engine.begin() as conn:
+            prepare(conn)
+    except DatabaseError as error:
+        engine.dispose()
+        raise _opening_failed(str(target), error) from error
+    except (StoreTooNew, StoreTooOld, StoreUnusable):
+        engine.dispose()
+        raise
+    shared = url.get_backend_name() != "sqlite" or database_path(url) is not None
+    reader = reader_engine(url) if readers and shared else None
+    return Store(engine, executor=executor or ThreadExecutor(), reader=reader)
+
+
+def prepare(conn: Connection) -> None:
+    """Create the tables in an empty database; check the version of any other."""
+    if conn.dialect.name == "postgresql":
+        conn.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATION_LOCK})
+    tables = set(inspect(conn).get_table_names())
+    if not tables:
+        schema.METADATA.create_all(conn, checkfirst=False)
+        VERSION_TABLE.create(conn, checkfirst=False)
+        conn.execute(VERSION_TABLE.insert().values(version_num=HEAD))
+        conn.execute(schema.AUTHORITY.insert().values(id=1, revision=0, policy_hash=""))
+        return
+    if not {VERSION_TABLE.name, schema.STORE_META.name} <= tables:
+        raise StoreUnusable("the database holds tables of something else", "name another database")
+    _check_version(conn)
+
+
+def stored_version(conn: Connection) -> str | None:
+    """The newest migration that was applied."""
+    return conn.execute(select(VERSION_TABLE.c.version_num)).scalar()
+
+
+def _check_version(conn: Connection) -> None:
+    version = stored_version(conn)
+    if version == HEAD:
+        return
+    if version in REVISIONS:
+        raise StoreTooOld(f"the database has schema {version}, this release needs {HEAD}: run `remit migrate`")
+    raise StoreTooNew(f"the database has schema {version}, which this release does not know: upgrade remit")
+
+
+def _opening_failed(target: str, error: DBAPIError) -> StoreUnusable | StoreUnavailable:
+    reason = str(error.orig)
+    if any(words in reason for words in ("malformed", "not a database", "corrupt")):
+        return StoreUnusable(f"{target} is damaged ({reason})", _RESTORE)
+    return StoreUnavailable(reason)

@@ -1,0 +1,127 @@
+"""The statements of the hot path: SQLAlchemy constructs, compiled once per dialect, executed with tuples.
+
+Executing a construct costs a cache-key computation and a dictionary per row; the commit path of every command pays that
+for each of its statements. So its few fixed statements are compiled to text here, once, and handed to the driver with
+positional values. `IN` lists are compiled for a few sizes and padded with their last value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, Dialect, Executable, Table, bindparam, delete, insert, select, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from execution.store import rows, schema
+
+IN_SIZES: Final = (1, 4, 16, 64, 256, 1024)
+"""How many values an `IN` list holds; longer lists are asked for in several statements."""
+
+
+class Statements:
+    """All fixed statements for one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        positional = "qmark" if dialect.name == "sqlite" else "format"
+        self._dialect: Dialect = type(dialect)(paramstyle=positional)  # type: ignore[call-arg]  # untyped in the base
+        command, attempt = rows.COMMAND, rows.ATTEMPT
+        self.insert_command = self._insert(command.table, command.columns)
+        self.update_command = self._update(command, "command_id", guarded=True)
+        self.insert_event = self._insert(schema.EVENTS, rows.EVENT_COLUMNS)
+        self.insert_attempt = self._insert(attempt.table, attempt.columns)
+        self.update_attempt = self._update(attempt, "attempt_id")
+        self.insert_approval = self._insert(schema.APPROVALS, rows.APPROVAL.columns)
+        self.update_approval = self._update(rows.APPROVAL, "approval_id")
+        self.insert_review = self._insert(schema.REVIEWS, rows.REVIEW.columns)
+        self.update_review = self._update(rows.REVIEW, "review_id")
+        self.insert_outbox = self._insert(schema.OUTBOX, ("topic", "root_id"))
+        self.insert_lock = self._insert(schema.LOCKS, ("tenant", "resource", "owner"))
+        self.delete_locks = self._text(
+            delete(schema.LOCKS).where(schema.LOCKS.c.owner == bindparam("owner_")), ("owner_",)
+        )
+        authority = schema.AUTHORITY.c
+        self.share_authority = self._text(
+            select(authority.revision, authority.policy_hash).where(authority.id == 1).with_for_update(read=True),
+            (),
+            inline=True,
+        )
+        grants, approvals, locks = schema.GRANTS.c, schema.APPROVALS.c, schema.LOCKS.c
+        self.restrictions = self._in(schema.RESTRICTIONS.c.scope, schema.RESTRICTIONS.c.scope)
+        self.grants = self._in(grants.root_id, grants.root_id, grants.grant_until_ms)
+        self.approvals = self._in(
+            approvals.approval_id,
+            approvals.approval_id,
+            approvals.root_id,
+            approvals.state,
+            approvals.request_digest,
+            approvals.expires_at_ms,
+        )
+        self.saga_commands = self._of_root(rows.COMMAND, "position")
+        self.saga_attempts = self._of_root(rows.ATTEMPT, "fenced_at_ms", "attempt_id")
+        self.saga_approvals = self._of_root(rows.APPROVAL, "requested_at_ms", "approval_id")
+        self.saga_reviews = self._of_root(rows.REVIEW, "opened_at_ms", "review_id")
+        self.lock_owners = self._in(locks.resource, locks.tenant, locks.resource, locks.owner)
+
+    def _text(self, statement: Executable, names: Sequence[str], *, inline: bool = False) -> str:
+        kwargs = {"literal_binds": True} if inline else {}
+        compiled = statement.compile(dialect=self._dialect, compile_kwargs=kwargs)  # type: ignore[attr-defined]
+        order = tuple(compiled.positiontup or ())
+        if order != tuple(names):
+            raise AssertionError(f"compiled order {order} is not {tuple(names)}")
+        return str(compiled)
+
+    def _insert(self, table: Table, columns: Sequence[str]) -> str:
+        return self._text(insert(table).inline().values({name: bindparam(name) for name in columns}), columns)
+
+    def _update(self, mapped: rows.Mapped[Any], key: str, *, guarded: bool = False) -> str:
+        table = mapped.table
+        statement = update(table).where(table.c[key] == bindparam("key_"))
+        names = [*mapped.mutable, "key_"]
+        if guarded:
+            statement = statement.where(table.c.version == bindparam("expected_"))
+            names.append("expected_")
+        return self._text(statement.values({name: bindparam(name) for name in mapped.mutable}), names)
+
+    def _of_root(self, mapped: rows.Mapped[Any], *order: str) -> str:
+        table = mapped.table
+        wanted = select(table).where(table.c.root_id == bindparam("root")).order_by(*(table.c[name] for name in order))
+        return self._text(wanted, ("root",))
+
+    def _in(self, key: ColumnElement[Any], *columns: ColumnElement[Any]) -> dict[int, str]:
+        statements = {}
+        for size in IN_SIZES:
+            names = tuple(f"v{index}" for index in range(size))
+            where = key.in_([bindparam(name) for name in names])
+            statements[size] = self._text(select(*columns).where(where), names)
+        return statements
+
+
+_COMPILED: Final[dict[str, Statements]] = {}
+
+
+def of(conn: Connection) -> Statements:
+    """The statements of this connection's dialect."""
+    dialect = conn.dialect
+    found = _COMPILED.get(dialect.name)
+    if found is None:
+        found = _COMPILED[dialect.name] = Statements(dialect)
+    return found
+
+
+def many(conn: Connection, statement: str, values: Sequence[rows.Values]) -> int:
+    """Execute for every tuple of values; the number of rows changed in all."""
+    if not values:
+        return 0
+    # A list of one is executed as one: the same statement without the driver's loop.
+    return conn.exec_driver_sql(statement, values[0] if len(values) == 1 else list(values)).rowcount
+
+
+def fetch_in(conn: Connection, statements: dict[int, str], wanted: Sequence[str]) -> Iterator[Sequence[Any]]:
+    """The rows whose key is one of `wanted`."""
+    most = IN_SIZES[-1]
+    for start in range(0, len(wanted), most):
+        chunk = wanted[start : start + most]
+        size = next(size for size in IN_SIZES if size >= len(chunk))
+        padded = (*chunk, *((chunk[-1],) * (size - len(chunk))))
+        yield from conn.exec_driver_sql(statements[size], padded)

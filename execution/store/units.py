@@ -1,0 +1,204 @@
+"""Applying units: what one transaction writes for a saga, all or none.
+
+A run of units is written with a handful of grouped statements. Each guarded update addresses one row by its primary key
+and expected version, so it changes at most one row, and a sum that equals the number of members proves every one of
+them. When the sum differs nobody knows whose guard failed: `Stale` is raised for the run, the caller rolls back and
+applies the members one by one (`apply_unit`), so that only the loser fails.
+
+A fence is judged in the same transaction, under a shared lock on the one `authority` row, which every freeze, unfreeze,
+revocation and policy change takes exclusively: none of them can commit between the judgement and our commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import IntegrityError
+
+from execution.core.draft import Fence, Unit
+from execution.core.states import ApprovalState
+from execution.store import rows, schema, statements
+from execution.store.errors import Duplicate, FenceRefused, LocksHeld, Refusal, Stale, StoreError
+from execution.store.statements import Statements, fetch_in, many
+
+T = TypeVar("T")
+HOLDING: Final = ("freeze:", "revoked:key:", "revoked:tenant:")
+"""Scopes that hold everything. Any other revocation spares what may finish after the pivot."""
+
+
+def apply_unit(conn: Connection, unit: Unit) -> None:
+    """Write one unit inside the transaction of `conn`.
+
+    Raises Stale, FenceRefused, LocksHeld or Duplicate; the caller rolls back its transaction or savepoint then.
+    """
+    try:
+        (refusal,) = apply_wave(conn, (unit,))
+    except IntegrityError as error:
+        raise Duplicate(str(error.orig)) from error
+    if refusal is not None:
+        raise refusal
+
+
+def waves(units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
+    """Cut a run so that no unit depends on an earlier one of its own wave, in order.
+
+    A later unit of the same root must find what the earlier one wrote, and a lock may be taken after it was freed.
+    """
+    start, roots, freed = 0, set[str](), False
+    for index, unit in enumerate(units):
+        if unit.root_id in roots or (freed and unit.locks_take):
+            yield units[start:index]
+            start, roots, freed = index, set(), False
+        roots.add(unit.root_id)
+        freed = freed or unit.locks_free
+    yield units[start:]
+
+
+def apply_wave(conn: Connection, wave: Sequence[Unit]) -> list[StoreError | None]:
+    """Write units of different roots; for each None, or why it was refused (then nothing of it was written).
+
+    Raises Stale or IntegrityError when the wave as a whole failed; the caller rolls back.
+    """
+    sql = statements.of(conn)
+    refusals: list[StoreError | None] = [None] * len(wave)
+    _judge(conn, sql, wave, refusals)
+    _take_locks(conn, sql, wave, refusals)
+    _write(conn, sql, [unit for unit, refusal in zip(wave, refusals, strict=True) if refusal is None])
+    return refusals
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What the fences of one wave read."""
+
+    policy_hash: str
+    restrictions: frozenset[str]
+    grants: dict[str, int]
+    approvals: dict[str, tuple[str, str, str, int]]
+
+
+def _judge(conn: Connection, sql: Statements, wave: Sequence[Unit], refusals: list[StoreError | None]) -> None:
+    fenced = [(index, unit.fence) for index, unit in enumerate(wave) if unit.fence is not None]
+    if not fenced:
+        return
+    facts = _read_facts(conn, sql, [fence for _, fence in fenced])
+    for index, fence in fenced:
+        refusals[index] = _verdict(fence, facts)
+
+
+def _read_facts(conn: Connection, sql: Statements, fences: Sequence[Fence]) -> _Facts:
+    row = conn.exec_driver_sql(sql.share_authority).first()
+    scopes = list({scope for fence in fences for scope in fence.scopes})
+    approvals = [fence.approval_id for fence in fences if fence.approval_id is not None]
+    return _Facts(
+        policy_hash="" if row is None else row[1],
+        restrictions=frozenset(found[0] for found in fetch_in(conn, sql.restrictions, scopes)),
+        grants=dict(fetch_in(conn, sql.grants, [fence.root_id for fence in fences])),
+        approvals={found[0]: tuple(found[1:]) for found in fetch_in(conn, sql.approvals, approvals)},
+    )
+
+
+def _verdict(fence: Fence, facts: _Facts) -> FenceRefused | None:
+    if facts.restrictions:
+        hit = tuple(scope for scope in fence.scopes if scope in facts.restrictions)
+        holding = tuple(scope for scope in hit if scope.startswith(HOLDING))
+        if holding:
+            return FenceRefused(Refusal.HELD, holding)
+        if hit and not fence.finish_only:
+            return FenceRefused(Refusal.REVOKED, hit)
+    if facts.policy_hash != fence.policy_hash:
+        return FenceRefused(Refusal.POLICY_CHANGED)
+    if not fence.finish_only and facts.grants.get(fence.root_id, 0) <= fence.now_ms:
+        return FenceRefused(Refusal.GRANT_LAPSED)
+    return _approval_verdict(fence, facts)
+
+
+def _approval_verdict(fence: Fence, facts: _Facts) -> FenceRefused | None:
+    if fence.approval_id is None:
+        return None
+    found = facts.approvals.get(fence.approval_id)
+    if found is None:
+        return FenceRefused(Refusal.APPROVAL_MISSING)
+    root_id, state, digest, expires_at_ms = found
+    if root_id != fence.root_id or state != ApprovalState.APPROVED or expires_at_ms <= fence.now_ms:
+        return FenceRefused(Refusal.APPROVAL_MISSING)
+    return None if digest == fence.request_digest else FenceRefused(Refusal.APPROVAL_DIFFERS)
+
+
+def _take_locks(conn: Connection, sql: Statements, wave: Sequence[Unit], refusals: list[StoreError | None]) -> None:
+    """Decide who gets which locks. They are written after the rows of new roots, to which they refer."""
+    takers = [i for i, unit in enumerate(wave) if unit.locks_take and refusals[i] is None]
+    if not takers:
+        return
+    wanted = list({resource for i in takers for resource in wave[i].locks_take})
+    owners = {(tenant, resource): owner for tenant, resource, owner in fetch_in(conn, sql.lock_owners, wanted)}
+    for i in takers:
+        unit = wave[i]
+        tenant = _tenant(conn, unit)
+        held = next((r for r in unit.locks_take if owners.get((tenant, r), unit.root_id) != unit.root_id), None)
+        if held is not None:
+            refusals[i] = LocksHeld(owners[tenant, held], held)
+            continue
+        owners.update({(tenant, resource): unit.root_id for resource in unit.locks_take})
+
+
+def _tenant(conn: Connection, unit: Unit) -> str:
+    for row in chain((row for row, _ in unit.cas), unit.new_commands):
+        if row.command_id == unit.root_id:
+            return row.tenant
+    table = schema.COMMANDS.c
+    found: str = conn.execute(select(table.tenant).where(table.command_id == unit.root_id)).scalar_one()
+    return found
+
+
+def _write(conn: Connection, sql: Statements, units: Sequence[Unit]) -> None:
+    """Everything in a fixed order of tables, updates sorted by key: two writers never wait for each other in a ring."""
+    changes, command = rows.COMMAND.changes, rows.COMMAND.values
+    guarded = [(*changes(row), row.command_id, expected) for unit in units for row, expected in unit.cas]
+    guarded.sort(key=_guard_key)
+    if many(conn, sql.update_command, guarded) != len(guarded):
+        raise Stale("a row has another version than expected")
+    many(conn, sql.insert_command, [command(row) for unit in units for row in unit.new_commands])
+    many(conn, sql.insert_event, [rows.event_values(event) for unit in units for event in unit.events])
+    _beside(conn, sql, units)
+    many(conn, sql.insert_outbox, [(topic, unit.root_id) for unit in units for topic in unit.outbox])
+    _write_locks(conn, sql, units)
+
+
+def _guard_key(values: rows.Values) -> Any:
+    return values[-2]
+
+
+def _beside(conn: Connection, sql: Statements, units: Sequence[Unit]) -> None:
+    attempt, approval, review = rows.ATTEMPT, rows.APPROVAL, rows.REVIEW
+    many(conn, sql.insert_attempt, [attempt.values(new) for unit in units for new in unit.new_attempts])
+    _exactly(conn, sql.update_attempt, [(*attempt.changes(a), a.attempt_id) for unit in units for a in unit.attempts])
+    many(conn, sql.insert_approval, [approval.values(new) for unit in units for new in unit.new_approvals])
+    _exactly(conn, sql.update_approval, [(*approval.changes(a), a.approval_id) for u in units for a in u.approvals])
+    many(conn, sql.insert_review, [review.values(new) for unit in units for new in unit.new_reviews])
+    _exactly(conn, sql.update_review, [(*review.changes(r), r.review_id) for unit in units for r in unit.reviews])
+
+
+def _exactly(conn: Connection, statement: str, values: Sequence[rows.Values]) -> None:
+    if many(conn, statement, values) != len(values):
+        raise Stale("a row that was to change is not there")
+
+
+def _write_locks(conn: Connection, sql: Statements, units: Sequence[Unit]) -> None:
+    takers = [unit for unit in units if unit.locks_take]
+    if takers:
+        taken = list({resource for unit in takers for resource in unit.locks_take})
+        owned = {(tenant, resource) for tenant, resource, _ in fetch_in(conn, sql.lock_owners, taken)}
+        new = [(_tenant(conn, unit), resource, unit.root_id) for unit in takers for resource in unit.locks_take]
+        many(conn, sql.insert_lock, sorted(lock for lock in new if lock[:2] not in owned))
+    many(conn, sql.delete_locks, [(unit.root_id,) for unit in units if unit.locks_free])
+
+
+def run_single(conn: Connection, apply: Callable[[Connection], T]) -> T:
+    """Run inside a savepoint: what it raises undoes only what it did."""
+    with conn.begin_nested():
+        return apply(conn)
