@@ -17,9 +17,10 @@ from typing import Final
 from capabilities.jws import HEADER_CHARS_MAX
 
 REDACTED: Final = "[redacted:credential]"
+HEADER_CHARS_MIN: Final = 22  # {"typ":"at+jwt"}
 _TOKEN_TYPES: Final = frozenset({"at+jwt", "application/at+jwt"})
 _RUN: Final = re.compile(r"[A-Za-z0-9_\-.]++")
-_OBJECT_STARTS: Final = re.compile(r"(?=e[wy])")  # '{' and a following quote, space or line break, in base64
+_BRACE: Final = ord("{")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +68,31 @@ def _in_run(run: str, offset: int) -> Iterator[FoundCredential]:
 
 
 def _header_start(segment: str) -> int | None:
-    """Where in a segment a header of an access token begins that ends with the segment. Work is bounded by its cap."""
-    first = max(0, len(segment) - HEADER_CHARS_MAX)
-    starts = (first, *(match.start() for match in _OBJECT_STARTS.finditer(segment, first)))
-    return next((start for start in starts if _is_access_token_header(segment[start:])), None)
+    """Where in a segment a header of an access token begins that ends with the segment.
+
+    Text glued in front may shift the groups of four; a suffix of each possible length modulo 4 is decoded once. Work
+    is bounded by the cap on headers, whatever the segment holds.
+    """
+    if len(segment) < HEADER_CHARS_MIN:
+        return None
+    longest = min(len(segment), HEADER_CHARS_MAX)
+    for remainder in (0, 2, 3):
+        start = len(segment) - longest + (longest - remainder) % 4
+        raw = base64.urlsafe_b64decode(segment[start:] + "=" * (-remainder % 4))
+        if (at := _object_start(raw)) is not None:
+            return start + at // 3 * 4
+    return None
 
 
-def _is_access_token_header(segment: str) -> bool:
-    if len(segment) % 4 == 1:
-        return False
-    raw = base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
+def _object_start(raw: bytes) -> int | None:
+    """The first group of three bytes from which to the end `raw` is a header of an access token."""
+    if not raw.rstrip().endswith(b"}") or (b"at+jwt" not in raw.lower() and b"\\" not in raw):
+        return None
+    starts = (at for at in range(0, len(raw), 3) if at == 0 or raw[at] == _BRACE)
+    return next((at for at in starts if _is_access_token_header(raw[at:])), None)
+
+
+def _is_access_token_header(raw: bytes) -> bool:
     try:
         header = json.loads(raw)
     except (ValueError, RecursionError):

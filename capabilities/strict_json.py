@@ -78,10 +78,10 @@ def _check_depth(raw: bytes, depth_max: int) -> None:
         first = raw[match.start()]
         if first in b"[{":
             depth += 1
-            if depth > depth_max:
-                raise StrictJsonError("nested too deeply")
         elif first in b"]}":
             depth -= 1
+        if not 0 <= depth <= depth_max:
+            raise StrictJsonError("nested too deeply, or not JSON")
 
 
 def _unique_members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
