@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.services import Mailbox, WordPress, missing_services, smtp_server, wordpress_for_run
+from tests.testbeds.fault_proxy import FaultProxy, fault_proxy_before
 
 SHARED_SERVICES = ("wordpress",)
 
@@ -29,6 +30,13 @@ def wordpress() -> Iterator[WordPress]:
         unavailable(f"not installed: {', '.join(absent)}; run `make services` once (root)")
     with wordpress_for_run(os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid.uuid4().hex)) as site:
         yield site
+
+
+@pytest.fixture
+def wordpress_proxy(wordpress: WordPress) -> Iterator[FaultProxy]:
+    """A proxy before the site, which loses, delays or falsifies what a test arms; its `url` instead of the site's."""
+    with fault_proxy_before(wordpress.url) as proxy:
+        yield proxy
 
 
 @pytest.fixture
