@@ -61,11 +61,11 @@ def test_a_made_up_answer_hides_whether_the_post_exists(
 
 
 def test_a_delayed_request_lands_after_its_client_has_left(wordpress: WordPress, wordpress_proxy: FaultProxy) -> None:
-    wordpress_proxy.arm(Armed(fault=Fault.DELAY_BEFORE, match=CREATE, delay_s=1.0))
+    wordpress_proxy.arm(Armed(fault=Fault.DELAY_BEFORE, match=CREATE, delay_s=3.0))
     with pytest.raises(socket.timeout):
         create(wordpress_proxy, wordpress, "proxy-late", timeout_s=0.3)
     assert wordpress.count_posts("proxy-late") == 0
-    wait_until(lambda: wordpress.count_posts("proxy-late") == 1, timeout_s=5.0)
+    wait_until(lambda: wordpress.count_posts("proxy-late") == 1, timeout_s=15.0)
 
 
 def test_a_delayed_answer_comes_in_the_end(wordpress: WordPress, wordpress_proxy: FaultProxy) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from tests.services import WordPress
 
 GRANULARITY_S = 1.0
+BUSY_MACHINE_S = 5.0
 
 
 def raw_create(site: WordPress, slug: str, *, cut: int = 0) -> socket.socket:
@@ -66,14 +67,14 @@ def test_every_role_has_a_working_application_password(wordpress: WordPress) -> 
 
 def test_a_half_sent_request_is_dropped_after_h_and_creates_nothing(wordpress: WordPress) -> None:
     waited_s = until_closed(raw_create(wordpress, "bed-half", cut=1))
-    assert wordpress.incomplete_s - GRANULARITY_S <= waited_s <= wordpress.incomplete_s + GRANULARITY_S
+    assert wordpress.incomplete_s - GRANULARITY_S <= waited_s <= wordpress.incomplete_s + BUSY_MACHINE_S
     assert wordpress.count_posts("bed-half") == 0
 
 
 def test_a_request_that_outlives_m_is_killed_before_its_row_is_written(wordpress: WordPress) -> None:
     wordpress.arm_next_write(before_s=wordpress.run_s + 10)
     waited_s = until_closed(raw_create(wordpress, "bed-slow"))
-    assert waited_s <= wordpress.run_s + 2 * GRANULARITY_S
+    assert waited_s <= wordpress.run_s + BUSY_MACHINE_S
     assert wordpress.count_posts("bed-slow") == 0
 
 
