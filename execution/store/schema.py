@@ -94,6 +94,7 @@ COMMANDS: Final = Table(
     _maybe("phase"),
     _int("attempt_count"),
     _int("claim_count"),
+    _int("look_count"),
     _int("created_at_ms"),
     _ms("started_at_ms"),
     _ms("last_attempt_at_ms"),

@@ -7,10 +7,11 @@ positional values. `IN` lists are compiled for a few sizes and padded with their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection, Dialect, Executable, Table, bindparam, delete, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ColumnElement
 
 from execution.store import rows, schema
@@ -117,7 +118,7 @@ def many(conn: Connection, statement: str, values: Sequence[rows.Values]) -> int
     return conn.exec_driver_sql(statement, values[0] if len(values) == 1 else list(values)).rowcount
 
 
-def fetch_in(conn: Connection, statements: dict[int, str], wanted: Sequence[str]) -> Iterator[Sequence[Any]]:
+def fetch_in(conn: Connection, statements: dict[int, str], wanted: Sequence[str]) -> Iterator[Any]:
     """The rows whose key is one of `wanted`."""
     most = IN_SIZES[-1]
     for start in range(0, len(wanted), most):
@@ -125,3 +126,9 @@ def fetch_in(conn: Connection, statements: dict[int, str], wanted: Sequence[str]
         size = next(size for size in IN_SIZES if size >= len(chunk))
         padded = (*chunk, *((chunk[-1],) * (size - len(chunk))))
         yield from conn.exec_driver_sql(statements[size], padded)
+
+
+def insert_new(conn: Connection, table: Table, values: Mapping[str, Any]) -> bool:
+    """Insert a row unless one of that identity is there; whether it was inserted."""
+    make = sqlite.insert if conn.dialect.name == "sqlite" else postgresql.insert
+    return conn.execute(make(table).values(**values).on_conflict_do_nothing()).rowcount == 1

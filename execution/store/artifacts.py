@@ -1,0 +1,73 @@
+"""Content by its SHA-256, and names that are bound to one content for good.
+
+Erasing removes bytes and keeps the row: the journal only ever names hashes, so its chains stay whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select, update
+
+from execution.store import schema
+from execution.store.errors import ArtifactTooLarge, NameTaken
+from execution.store.statements import insert_new
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """Stored content. `content` is None once it was erased."""
+
+    sha256: str
+    content: bytes | None
+    size: int
+    media_type: str
+    created_at_ms: int
+
+
+def put(conn: Connection, content: bytes, *, media_type: str, now_ms: int, bytes_max: int) -> str:
+    """Store content, once; its SHA-256. Content that was erased is stored again. Raises ArtifactTooLarge."""
+    if len(content) > bytes_max:
+        raise ArtifactTooLarge(f"{len(content)} bytes exceed {bytes_max}")
+    digest = hashlib.sha256(content).hexdigest()
+    row = {"sha256": digest, "content": content, "size": len(content)}
+    if not insert_new(conn, schema.ARTIFACTS, {**row, "media_type": media_type, "created_at_ms": now_ms}):
+        a = schema.ARTIFACTS
+        erased = update(a).where(a.c.sha256 == digest, a.c.content.is_(None))
+        conn.execute(erased.values(content=content, erased_at_ms=None))
+    return digest
+
+
+def get(conn: Connection, sha256: str) -> Artifact | None:
+    """The content of that hash, checked against it: ValueError when the stored bytes are others."""
+    a = schema.ARTIFACTS.c
+    wanted = select(a.sha256, a.content, a.size, a.media_type, a.created_at_ms).where(a.sha256 == sha256)
+    row = conn.execute(wanted).first()
+    if row is None:
+        return None
+    artifact = Artifact(**row._mapping)
+    if artifact.content is not None and hashlib.sha256(artifact.content).hexdigest() != sha256:
+        raise ValueError(f"artifact {sha256} holds other bytes")
+    return artifact
+
+
+def bind(conn: Connection, name: str, sha256: str, now_ms: int) -> None:
+    """Bind a name (article/0028/v1) to stored content for good. Raises NameTaken when it is bound to another."""
+    if not insert_new(conn, schema.ARTIFACT_NAMES, {"name": name, "sha256": sha256, "created_at_ms": now_ms}):
+        bound = resolve(conn, name)
+        if bound != sha256:
+            raise NameTaken(f"{name} is bound to {bound}")
+
+
+def resolve(conn: Connection, name: str) -> str | None:
+    """The SHA-256 that a name is bound to."""
+    table = schema.ARTIFACT_NAMES.c
+    return conn.execute(select(table.sha256).where(table.name == name)).scalar()
+
+
+def erase(conn: Connection, sha256: str, now_ms: int) -> bool:
+    """Remove the bytes; False when there are none."""
+    a = schema.ARTIFACTS
+    held = update(a).where(a.c.sha256 == sha256, a.c.content.is_not(None))
+    return conn.execute(held.values(content=None, erased_at_ms=now_ms)).rowcount == 1

@@ -1,0 +1,185 @@
+"""Who this store is: the installation (part of every marker) and the incarnation (of this very history).
+
+A store whose history may have gone back or split (a restored backup, a copied home, a promoted stand-by) must not believe
+its own QUEUED and RUNNING. Such a store gets a new incarnation, and `establish` answers `changed=True`: every command
+that is not terminal is in doubt, and quiescence starts anew.
+
+How it is noticed. SQLite: a file beside the database, `<database>.incarnation`, holds the incarnation, the device and
+inode of the database file, and the newest position of the journal at the last `tick`.
+
+* copied home: the copy has another inode than its side file says;
+* restored backup, file replaced: another inode, or the backup's incarnation differs from the side file's;
+* restored backup, written into the same file: the journal ends before the position in the side file;
+* side file lost or unreadable: nothing can be said, so it counts as changed.
+
+A whole volume that was cloned or set back, side file included, looks unchanged from inside: whoever does that says so
+(`renew`). PostgreSQL: the row itself holds the cluster's system identifier and timeline; a promotion changes the
+timeline, a restore into a new cluster the identifier.
+
+Safe order: the row is written first and the side file under the same write lock; a crash between the two shows as
+changed once more, never as unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, insert, select, text, update
+
+from execution.store import schema
+from execution.store.engine import FILE_MODE, database_path
+from execution.store.journal import last_position
+from execution.store.writer import Store
+
+SIDE_BYTES_MAX: Final = 4096
+M: Final = schema.STORE_META
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who this store is. created: this is its first start. changed: its history may have gone back or split."""
+
+    installation: str
+    incarnation: str
+    incarnated_at_ms: int
+    created: bool
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """What the side file holds."""
+
+    incarnation: str
+    device: int
+    inode: int
+    position: int
+
+
+async def establish(store: Store, *, installation: str, incarnation: str, now_ms: int) -> Identity:
+    """Find out who this store is, at start and before anything else. The two ids are fresh ones, used when needed."""
+    return await store.transact(lambda conn: _establish(conn, installation, incarnation, now_ms))
+
+
+async def renew(store: Store, *, incarnation: str, now_ms: int) -> None:
+    """A new incarnation because a person says that the history went back or split."""
+    await store.transact(lambda conn: _renew(conn, incarnation, now_ms))
+
+
+async def tick(store: Store, now_ms: int) -> int:
+    """Raise the clock's high-water mark and note how far the journal has come; the mark, never lower than before."""
+    high, side = await store.transact(lambda conn: _tick(conn, now_ms))
+    path = database_path(store.engine.url)
+    if path is not None and side is not None:
+        _write_side(path, side)
+    return high
+
+
+def identity(conn: Connection) -> Identity | None:
+    """The identity as it is stored, None before the first `establish`."""
+    row = conn.execute(select(M.c.installation, M.c.incarnation, M.c.incarnated_at_ms)).first()
+    if row is None:
+        return None
+    installation, incarnation, since = tuple(row)
+    return Identity(
+        installation=installation, incarnation=incarnation, incarnated_at_ms=since, created=False, changed=False
+    )
+
+
+def _establish(conn: Connection, installation: str, incarnation: str, now_ms: int) -> Identity:
+    found = identity(conn)
+    if found is not None and _unchanged(conn, found):
+        return found
+    if found is not None:
+        _renew(conn, incarnation, now_ms)
+        installation = found.installation
+    else:
+        row = {"installation": installation, "incarnation": incarnation, "witness": _cluster(conn)}
+        times = {"incarnated_at_ms": now_ms, "created_at_ms": now_ms, "clock_high_ms": now_ms}
+        conn.execute(insert(M).values(id=1, **row, **times))
+        _note(conn, incarnation)
+    return Identity(
+        installation=installation,
+        incarnation=incarnation,
+        incarnated_at_ms=now_ms,
+        created=found is None,
+        changed=found is not None,
+    )
+
+
+def _renew(conn: Connection, incarnation: str, now_ms: int) -> None:
+    conn.execute(
+        update(M).where(M.c.id == 1).values(incarnation=incarnation, incarnated_at_ms=now_ms, witness=_cluster(conn))
+    )
+    _note(conn, incarnation)
+
+
+def _tick(conn: Connection, now_ms: int) -> tuple[int, _Side | None]:
+    conn.execute(update(M).where(M.c.id == 1, M.c.clock_high_ms < now_ms).values(clock_high_ms=now_ms))
+    high, incarnation = conn.execute(select(M.c.clock_high_ms, M.c.incarnation)).one()
+    path = database_path(conn.engine.url)
+    return high, None if path is None else _side_now(conn, path, incarnation)
+
+
+def _unchanged(conn: Connection, found: Identity) -> bool:
+    if conn.dialect.name == "postgresql":
+        return conn.execute(select(M.c.witness)).scalar() == _cluster(conn)
+    path = database_path(conn.engine.url)
+    if path is None:
+        return True
+    side = _read_side(path)
+    now = _side_now(conn, path, found.incarnation)
+    return (
+        side is not None
+        and (side.incarnation, side.device, side.inode) == (now.incarnation, now.device, now.inode)
+        and side.position <= now.position
+    )
+
+
+def _cluster(conn: Connection) -> str:
+    """PostgreSQL's own name for this history; empty on SQLite."""
+    if conn.dialect.name != "postgresql":
+        return ""
+    system = "SELECT s.system_identifier || ':' || c.timeline_id FROM pg_control_system() s, pg_control_checkpoint() c"
+    return str(conn.execute(text(system)).scalar_one())
+
+
+def _side_path(database: Path) -> Path:
+    return database.with_name(database.name + ".incarnation")
+
+
+def _side_now(conn: Connection, path: Path, incarnation: str) -> _Side:
+    status = path.stat()
+    return _Side(incarnation=incarnation, device=status.st_dev, inode=status.st_ino, position=last_position(conn))
+
+
+def _note(conn: Connection, incarnation: str) -> None:
+    path = database_path(conn.engine.url)
+    if path is not None:
+        _write_side(path, _side_now(conn, path, incarnation))
+
+
+def _read_side(database: Path) -> _Side | None:
+    path = _side_path(database)
+    try:
+        with path.open("rb") as file:
+            held = json.loads(file.read(SIDE_BYTES_MAX))
+        return _Side(**held)
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _write_side(database: Path, side: _Side) -> None:
+    """Whole or not at all, and on disk."""
+    path = _side_path(database)
+    fresh = path.with_name(path.name + ".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(json.dumps(asdict(side)).encode())
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
