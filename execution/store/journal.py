@@ -170,7 +170,7 @@ def _finding(command_id: str, kind: FindingKind, seq: int | None, detail: str) -
     return Finding(command_id=command_id, kind=kind, seq=seq, detail=detail)
 
 
-def _check(standing: _Standing, stored: Sequence[Row[Any]]) -> Iterator[Finding]:
+def _check(standing: _Standing, stored: Sequence[Sequence[Any]]) -> Iterator[Finding]:
     """The chain by itself, its end against the registry, and the registry's state against the replayed moves."""
     cid = standing.command_id
     expected_prev = GENESIS
@@ -187,14 +187,14 @@ def _check(standing: _Standing, stored: Sequence[Row[Any]]) -> Iterator[Finding]
     yield from _check_state(standing, stored)
 
 
-def _check_end(standing: _Standing, stored: Sequence[Row[Any]]) -> Iterator[Finding]:
+def _check_end(standing: _Standing, stored: Sequence[Sequence[Any]]) -> Iterator[Finding]:
     seq, head = (stored[-1][1], stored[-1][-1]) if stored else (0, "")
     if (seq, head) != (standing.chain_seq, standing.chain_head):
         detail = f"the journal ends at {seq}, the registry at {standing.chain_seq}"
         yield _finding(standing.command_id, FindingKind.END_DIFFERS, None, detail)
 
 
-def _check_state(standing: _Standing, stored: Sequence[Row[Any]]) -> Iterator[Finding]:
+def _check_state(standing: _Standing, stored: Sequence[Sequence[Any]]) -> Iterator[Finding]:
     moves = [_TRIGGERS[row[2]] for row in stored if row[2] in _TRIGGERS]
     try:
         state = replay(moves, State.RECEIVED if standing.is_root else State.AUTHORIZED)
