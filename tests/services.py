@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -40,6 +41,7 @@ POLL_S: Final = 0.05
 SLUG_SUFFIX: Final = r"(-\d+)?(__trashed(-\d+)?)?"  # what WordPress appends for duplicates and in the trash
 SYSTEM_PATH: Final = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 PROGRAMS: Final = ("mariadbd", "mariadb", "mariadb-install-db", "nginx", "php8.2", "php-fpm8.2", "curl")
+DB_OWNER: Final = pwd.getpwuid(os.geteuid()).pw_name  # the account that the database lets in by its socket
 WORDPRESS_SOURCE: Final = Path("/usr/share/wordpress/wp-load.php")
 
 
@@ -112,7 +114,7 @@ class WordPress:
         command = [
             "mariadb",
             "--no-defaults",
-            "--user=root",
+            f"--user={DB_OWNER}",
             f"--socket={self.db_socket}",
             "--batch",
             "--skip-column-names",

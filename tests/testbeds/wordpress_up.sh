@@ -20,9 +20,10 @@ FRONT=$DIR/front
 : >"$DIR/pids"
 chmod 755 "$DIR"
 
-AS_MYSQL=() ; DB_OWNER=$(id -un)
+AS_MYSQL=()
+DB_OWNER=$(id -un) # the database lets this account in by its socket
 if [ "$(id -u)" = 0 ]; then
-  AS_MYSQL=(--user=mysql) ; DB_OWNER=root
+  AS_MYSQL=(--user=mysql)
   if ! runuser -u mysql -- test -x "$DIR"; then
     echo "$DIR: a parent folder is closed to the user mysql; choose another folder" >&2
     exit 1
@@ -54,8 +55,8 @@ start_database() { # socket only, no TCP
     --auth-root-authentication-method=socket --auth-root-socket-user="$DB_OWNER" >"$DIR/db-install.out" 2>&1
   run mariadbd mariadbd --no-defaults "${AS_MYSQL[@]}" --datadir="$DIR/db" --socket="$SOCK" --pid-file="$DIR/db/m.pid" \
     --tmpdir="$DIR/db" --skip-networking --innodb-buffer-pool-size=64M --character-set-server=utf8mb4
-  await MariaDB mariadb-admin --no-defaults --user=root --socket="$SOCK" ping
-  mariadb --no-defaults --user=root --socket="$SOCK" -e "CREATE DATABASE wp CHARACTER SET utf8mb4;
+  await MariaDB mariadb-admin --no-defaults --user="$DB_OWNER" --socket="$SOCK" ping
+  mariadb --no-defaults --user="$DB_OWNER" --socket="$SOCK" -e "CREATE DATABASE wp CHARACTER SET utf8mb4;
     CREATE USER wp@localhost IDENTIFIED BY 'wp'; GRANT ALL ON wp.* TO wp@localhost;"
 }
 
