@@ -109,7 +109,7 @@ def seal_part(version: str) -> str:
 
 
 def article_hash(article: Article) -> str:
-    """The raw hash that a site storing every byte as given would have; titles and excerpts are trimmed everywhere."""
+    """The raw hash that a site storing every byte as given would have; titles are trimmed everywhere."""
     return _digest(article.title.strip(), article.content, article.excerpt)
 
 

@@ -1,1 +1,6 @@
-"""Loopback stand-ins with fault switches."""
+"""Stateful stand-ins on loopback, with fault switches: a WordPress site and a mail relay.
+
+They ship with the product: the demo and a fresh configuration run against them, and authors of adapters test with them.
+They agree with the real systems on everything that the conformance suites ask. `python -m adapters.sandbox` starts them
+as a process of its own; `adapters.sandbox.running.Sandbox` inside a running event loop.
+"""
