@@ -1,8 +1,8 @@
 """Who this store is: the installation (part of every marker) and the incarnation (of this very history).
 
 A store whose history may have gone back or split (a restored backup, a copied home, a promoted stand-by) must not
-believe its own QUEUED and RUNNING. Such a store gets a new incarnation, and `establish` answers `changed=True`: every command
-that is not terminal is in doubt, and quiescence starts anew.
+believe its own QUEUED and RUNNING. Such a store gets a new incarnation, and `establish` answers `changed=True`: every
+command that is not terminal is in doubt, and quiescence starts anew.
 
 How it is noticed. SQLite: a file beside the database, `<database>.incarnation`, holds the incarnation, the device and
 inode of the database file, and the newest position of the journal at the last `tick`.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, select, text
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, select, text
 from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from execution.store import schema
@@ -23,7 +23,10 @@ REVISIONS: Final = ("0001",)
 """All migrations, oldest first. A test compares them with the files."""
 HEAD: Final = REVISIONS[-1]
 VERSION_TABLE: Final = Table(
-    "alembic_version", MetaData(), Column("version_num", String(32), primary_key=True, nullable=False)
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 _CREATION_LOCK: Final = 0x52454D49
 """Key of PostgreSQL's advisory lock that first starts take; SQLite's own write lock serves there."""
@@ -42,7 +45,7 @@ def open_store(target: str | Path, *, executor: Executor | None = None, readers:
             prepare(conn)
     except DatabaseError as error:
         engine.dispose()
-        raise _opening_failed(str(target), error) from error
+        raise opening_failed(str(target), error) from error
     except (StoreTooNew, StoreTooOld, StoreUnusable):
         engine.dispose()
         raise
@@ -81,7 +84,7 @@ def _check_version(conn: Connection) -> None:
     raise StoreTooNew(f"the database has schema {version}, which this release does not know: upgrade remit")
 
 
-def _opening_failed(target: str, error: DBAPIError) -> StoreUnusable | StoreUnavailable:
+def opening_failed(target: str, error: DBAPIError) -> StoreUnusable | StoreUnavailable:
     reason = str(error.orig)
     if any(words in reason for words in ("malformed", "not a database", "corrupt")):
         return StoreUnusable(f"{target} is damaged ({reason})", _RESTORE)
