@@ -173,12 +173,17 @@ class Publications(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A notification. `recipients` are addresses resolved from configured lists, unique; text is plain UTF-8."""
+    """A notification. `recipients` are addresses resolved from configured lists, unique; text is plain UTF-8.
+
+    message_id: `<local@domain>`. date_ms: Unix milliseconds of its Date header, taken from the journal so that the
+    bytes are the same on every try; None: the relay sets it.
+    """
 
     message_id: str
     recipients: tuple[str, ...]
     subject: str
     text: str
+    date_ms: int | None = None
 
 
 class Mail(Protocol):

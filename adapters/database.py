@@ -1,0 +1,313 @@
+"""The customer's own table of publications, in any database that SQLAlchemy speaks: the port `Publications`.
+
+One row per key, staged → published | cancelled; a cancelled key never comes back (a deliberate repetition has a key of
+its own). `connect` opens a connection, `send` is one transaction on it. Everything before the commit is provably
+nothing: an error there is a refusal. Whatever goes wrong once the commit is on its way is `Lost`.
+
+Calls run in threads. A thread cannot be cancelled, so the decision to commit is taken under a lock that a caller who
+gives up takes first: an abandoned transaction never commits later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+
+from execution.core.definition import Prepared
+from execution.core.failures import (
+    Absent,
+    Answer,
+    CannotTell,
+    FailureClass,
+    Foreign,
+    Landed,
+    Lost,
+    Present,
+    Receipt,
+    Refused,
+    Sighting,
+    Unsent,
+)
+from execution.core.quiescence import Bounds
+from execution.ports import PublicationRecord
+
+STATEMENT_S: Final = 5
+"""The longest that a statement may wait or run; the database enforces it (busy_timeout, statement_timeout)."""
+CONNECT_S: Final = 5
+READ_S: Final = 10.0
+THREADS_MAX: Final = 4
+STAGED: Final = "staged"
+PUBLISHED: Final = "published"
+CANCELLED: Final = "cancelled"
+
+_METADATA: Final = sa.MetaData()
+PUBLICATIONS: Final = sa.Table(
+    "remit_publications",
+    _METADATA,
+    sa.Column("key", sa.String(512), primary_key=True),
+    sa.Column("site", sa.String(128), nullable=False),
+    sa.Column("article_id", sa.String(128), nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("content_hash", sa.String(80), nullable=False),
+    sa.Column("post_id", sa.String(64), nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("command_id", sa.String(64), nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("changed_at", sa.DateTime, nullable=False, server_default=sa.func.now()),
+)
+
+Row = sa.Row[Any]
+Work = Callable[[sa.Connection], Answer]
+
+
+def default_bounds(url: str) -> Bounds:
+    """What holds for every database: a transaction ends with its connection, and a statement after STATEMENT_S."""
+    local = sa.make_url(url).get_backend_name() == "sqlite"
+    source = "busy_timeout of the connection" if local else "statement_timeout of the connection"
+    transit_s = 0.0 if local else 60.0
+    return Bounds(max_run_s=2.0 * STATEMENT_S, max_run_source=source, stale_s=0.0, transit_s=transit_s)
+
+
+class SqlPublications:
+    """See the module. `url` is SQLAlchemy's, with a synchronous driver (sqlite, postgresql+psycopg, …)."""
+
+    def __init__(self, url: str, *, bounds: Bounds | None = None) -> None:
+        self._bounds = bounds or default_bounds(url)
+        self._engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=_connect_args(url))
+        self._threads = ThreadPoolExecutor(max_workers=THREADS_MAX, thread_name_prefix="publications")
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._bounds
+
+    def create_table(self) -> None:
+        """Make the table where it is missing; for setting up, not for the running program."""
+        _METADATA.create_all(self._engine)
+
+    def stage(self, record: PublicationRecord) -> Prepared:
+        return self._prepared("stage", asdict(record), lambda connection: _stage(connection, record))
+
+    def cancel(self, *, key: str) -> Prepared:
+        return self._prepared("cancel", {"key": key}, lambda connection: _cancel(connection, key))
+
+    def record(self, record: PublicationRecord) -> Prepared:
+        return self._prepared("record", asdict(record), lambda connection: _record(connection, record))
+
+    async def observe(self, *, key: str, status: str) -> Sighting:
+        try:
+            async with asyncio.timeout(READ_S):
+                row = await asyncio.wrap_future(self._threads.submit(self._read, key))
+        except TimeoutError:
+            return CannotTell(code="no_answer_in_time")
+        except SQLAlchemyError as error:
+            return CannotTell(code=_code(error))
+        return _sighting(row, status)
+
+    async def aclose(self) -> None:
+        """Let running transactions end."""
+        await asyncio.to_thread(self._threads.shutdown)
+        self._engine.dispose()
+
+    def _read(self, key: str) -> Row | None:
+        with self._engine.connect() as connection:
+            return _row(connection, key)
+
+    def _prepared(self, operation: str, fields: Mapping[str, object], work: Work) -> Prepared:
+        text = json.dumps([operation, fields], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return SqlWrite(self._engine, self._threads, self._bounds, hashlib.sha256(text.encode()).hexdigest(), work)
+
+
+class SqlWrite:
+    """One transaction (`execution.core.definition.Prepared`)."""
+
+    def __init__(
+        self, engine: sa.Engine, threads: ThreadPoolExecutor, bounds: Bounds, request_digest: str, work: Work
+    ) -> None:
+        self._engine, self._threads, self._work = engine, threads, work
+        self._bounds, self._digest = bounds, request_digest
+        self._connection: sa.Connection | None = None
+        self._running: Future[Answer] | None = None
+        self._commit = _CommitDecision()
+
+    @property
+    def request_digest(self) -> str:
+        return self._digest
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._bounds
+
+    async def connect(self) -> Answer | None:
+        opening = self._threads.submit(self._engine.connect)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                self._connection = await asyncio.wrap_future(opening)
+        except TimeoutError:
+            opening.add_done_callback(_close_late)
+            return Unsent(code="connect_timeout")
+        except SQLAlchemyError:
+            return Unsent(code="connect_failed")
+        return None
+
+    async def send(self, deadline_s: float) -> Answer:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return Unsent(code="no_connection")
+        self._running = self._threads.submit(self._transact, connection)
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await asyncio.shield(asyncio.wrap_future(self._running))
+        except TimeoutError:
+            if self._commit.abandon():
+                return Refused(failure=FailureClass.TRANSIENT, code="no_answer_in_time")
+            return Lost(code="no_answer_in_time")
+
+    async def close(self) -> None:
+        self._commit.abandon()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await asyncio.wrap_future(self._threads.submit(connection.close))
+
+    def _transact(self, connection: sa.Connection) -> Answer:
+        with contextlib.closing(connection):
+            try:
+                if connection.dialect.name == "sqlite":
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                answer = self._work(connection)
+            except SQLAlchemyError as error:
+                return _before_commit(error)
+            if not isinstance(answer, Landed):
+                return answer
+            if not self._commit.take():
+                return Refused(failure=FailureClass.TRANSIENT, code="no_answer_in_time")
+            try:
+                connection.commit()
+            except SQLAlchemyError:
+                return Lost(code="commit_unknown")
+            return answer
+
+
+class _CommitDecision:
+    """Taken once: to commit, or to give up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: str | None = None
+
+    def take(self) -> bool:
+        """Whether the commit may be submitted."""
+        return self._decide("commit")
+
+    def abandon(self) -> bool:
+        """Whether it is certain that nothing is committed."""
+        return self._decide("abandon")
+
+    def _decide(self, what: str) -> bool:
+        with self._lock:
+            self._taken = self._taken or what
+            return self._taken == what
+
+
+def _stage(connection: sa.Connection, record: PublicationRecord) -> Answer:
+    row = _row(connection, record.key, locked=True)
+    if row is not None and row.status != STAGED:
+        return Refused(failure=FailureClass.CONFLICT, code=f"already_{row.status}")
+    return _put(connection, row, record, STAGED)
+
+
+def _record(connection: sa.Connection, record: PublicationRecord) -> Answer:
+    row = _row(connection, record.key, locked=True)
+    if row is not None and row.status == CANCELLED:
+        return Refused(failure=FailureClass.CONFLICT, code="already_cancelled")
+    return _put(connection, row, record, PUBLISHED)
+
+
+def _cancel(connection: sa.Connection, key: str) -> Answer:
+    row = _row(connection, key, locked=True)
+    if row is not None and row.status == CANCELLED:
+        return Landed(receipt=_receipt(key, CANCELLED, row.revision))
+    if row is None or row.status != STAGED:
+        return Refused(failure=FailureClass.CONFLICT, code="not_staged")
+    return _write(connection, row, {"status": CANCELLED}, key, CANCELLED)
+
+
+def _put(connection: sa.Connection, row: Row | None, record: PublicationRecord, status: str) -> Answer:
+    fields = {**asdict(record), "status": status}
+    if row is None:
+        connection.execute(sa.insert(PUBLICATIONS).values(**fields, revision=1))
+        return Landed(receipt=_receipt(record.key, status, 1))
+    return _write(connection, row, fields, record.key, status)
+
+
+def _write(connection: sa.Connection, row: Row, fields: Mapping[str, object], key: str, status: str) -> Answer:
+    done = connection.execute(
+        sa.update(PUBLICATIONS)
+        .where(PUBLICATIONS.c.key == key, PUBLICATIONS.c.revision == row.revision)
+        .values(**fields, revision=row.revision + 1, changed_at=sa.func.now())
+    )
+    if done.rowcount != 1:
+        return Refused(failure=FailureClass.TRANSIENT, code="raced")
+    return Landed(receipt=_receipt(key, status, row.revision + 1))
+
+
+def _row(connection: sa.Connection, key: str, *, locked: bool = False) -> Row | None:
+    query = sa.select(PUBLICATIONS).where(PUBLICATIONS.c.key == key)
+    return connection.execute(query.with_for_update() if locked else query).one_or_none()
+
+
+def _receipt(key: str, status: str, revision: int) -> Receipt:
+    return Receipt(resource_id=key, version=str(revision), data={"status": status})
+
+
+def _sighting(row: Row | None, status: str) -> Sighting:
+    if row is None:
+        return Absent()
+    receipt = _receipt(row.key, row.status, row.revision)
+    if row.status == status:
+        return Present(receipt=receipt)
+    if row.status == STAGED:
+        return Absent(receipt=receipt)
+    return Foreign(code=f"already_{row.status}", receipt=receipt)
+
+
+def _before_commit(error: SQLAlchemyError) -> Answer:
+    """Nothing was committed, and the transaction ends with its connection."""
+    transient = isinstance(error, (OperationalError, IntegrityError)) and _code(error) != "table_missing"
+    return Refused(failure=FailureClass.TRANSIENT if transient else FailureClass.PERMANENT, code=_code(error))
+
+
+def _code(error: SQLAlchemyError) -> str:
+    text = str(getattr(error, "orig", "")).lower()
+    if "no such table" in text or "does not exist" in text or "doesn't exist" in text:
+        return "table_missing"
+    if isinstance(error, IntegrityError):
+        return "raced"
+    return "database_busy" if "locked" in text or "timeout" in text else "database_unavailable"
+
+
+def _close_late(opening: Future[sa.Connection]) -> None:
+    if opening.exception() is None:
+        opening.result().close()
+
+
+def _connect_args(url: str) -> dict[str, Any]:
+    match sa.make_url(url).get_backend_name():
+        case "sqlite":  # no implicit BEGIN: a transaction takes its lock at once or waits busy_timeout for it
+            return {"timeout": STATEMENT_S, "isolation_level": None, "check_same_thread": False}
+        case "postgresql":
+            limit = f"-c statement_timeout={STATEMENT_S}s -c idle_in_transaction_session_timeout={2 * STATEMENT_S}s"
+            return {"connect_timeout": CONNECT_S, "options": limit, "tcp_user_timeout": 30_000}
+        case _:
+            return {}
