@@ -53,10 +53,18 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [path for path, parts in said.items() if parts & NAMES_THAT_SAY_NOTHING] == []
 
 
+def raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
 def broad_handlers(tree: ast.AST) -> Iterator[int]:
-    """Lines of handlers that catch everything: bare, `Exception`, `BaseException`, alone or in a tuple."""
+    """Lines of handlers that end what they catch, and catch everything: bare, `Exception`, `BaseException`.
+
+    A handler that cleans up and raises again ends nothing.
+    """
     for node in ast.walk(tree):
-        if isinstance(node, ast.ExceptHandler):
+        if isinstance(node, ast.ExceptHandler) and not raises_again(node):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
             if any(kind is None or dotted(kind).removeprefix("builtins.") in BROAD for kind in caught):
                 yield node.lineno
