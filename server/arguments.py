@@ -202,7 +202,8 @@ def _flat(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explain(error: ValidationError, model: type[Arguments]) -> Refusal:
-    first = error.errors(include_input=True, include_url=False, include_context=True)[0]
+    every = error.errors(include_input=True, include_url=False, include_context=True)
+    first = next((found for found in every if found["type"] == "extra_forbidden"), every[0])  # a typo explains the rest
     location, kind, context = first["loc"], first["type"], first.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown(str(location[0]), model)

@@ -24,6 +24,7 @@ from capabilities.keyfile import read_private_file
 from server.settings import LogLevel, Section, Settings, Timed
 
 CONFIG_NAME: Final = "remit.toml"
+DATABASE_NAME: Final = "remit.db"
 HOME_DEFAULT: Final = "remit-home"
 HOME_VARIABLE: Final = "REMIT_HOME"
 TOKEN_FILE_VARIABLE: Final = "REMIT_TOKEN_FILE"  # noqa: S105 (the name of a variable)
@@ -65,12 +66,7 @@ class Config:
     @property
     def database(self) -> Path:
         """The journal of the embedded engine."""
-        return self.home / "remit.db"
-
-    @property
-    def artifacts(self) -> Path:
-        """Where content is kept by hash."""
-        return self.home / "artifacts"
+        return self.home / DATABASE_NAME
 
     def path(self, text: str) -> Path:
         """A path as the file means it."""
@@ -86,7 +82,7 @@ class Config:
         section = self.settings.publications
         assert section is not None, "asked for only where the section exists"
         if section.url is not None:
-            return Secret(section.url)
+            return Secret(section.url.replace("{home}", str(self.home)))
         return self._required("publications", "url", section.url_file, section.url_env)
 
     def mail_password(self) -> Secret | None:
@@ -228,6 +224,9 @@ def _check_names(settings: Settings, file: Path) -> None:
         if not is_segment(name):
             fix = "Use 1 to 64 characters out of a-z, 0-9, '.', '_' and '-', the first a letter or digit."
             raise ConfigError(f"{file}, {where}", "not a usable name", fix)
+    if settings.engine.time_scale != 1.0 and not settings.sandbox.start:
+        fix = "Remove time_scale, or set [sandbox] start = true: it is for demonstrations only."
+        raise ConfigError(f"{file}, engine.time_scale", "real systems cannot be hurried", fix)
     for where, timed in _timed(settings):
         for key in ("max_run", "incomplete"):
             if getattr(timed, f"{key}_s") is not None and not getattr(timed, f"{key}_source"):
@@ -244,7 +243,8 @@ def _timed(settings: Settings) -> Iterator[tuple[str, Timed]]:
 
 
 def _explain(error: ValidationError, file: Path) -> ConfigError:
-    first = error.errors(include_input=False, include_url=False, include_context=True)[0]
+    every = error.errors(include_input=False, include_url=False, include_context=True)
+    first = next((found for found in every if found["type"] == "extra_forbidden"), every[0])  # a typo explains the rest
     location = tuple(str(part) for part in first["loc"])
     where = f"{file}, {'.'.join(location)}"
     if first["type"] == "extra_forbidden":

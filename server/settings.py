@@ -115,24 +115,27 @@ class NotifyList(Section):
 
 
 class EngineSection(Section):
-    """Leases, deadlines, and `time_scale`: 1 is real time; a demonstration divides every wait by it."""
+    """Leases, sweeps, deadlines.
+
+    `time_scale` multiplies every wait and every limit of the sandbox; below 1 it is for demonstrations, and refused
+    unless the sandbox stands for the outside world: real systems do not run faster because we would like it.
+    """
 
     lease_s: Seconds = Field(default=30.0, gt=0, le=3600)
     renew_s: Seconds = Field(default=10.0, gt=0, le=3600)
     sweep_s: Seconds = Field(default=1.0, gt=0, le=60)
     approval_ttl_s: Seconds = Field(default=72 * 3600.0, gt=0)
     saga_deadline_s: Seconds = Field(default=7 * 86_400.0, gt=0)
-    time_scale: float = Field(default=1.0, ge=1.0, le=1000.0)
+    time_scale: float = Field(default=1.0, ge=0.01, le=1.0)
 
 
 class SandboxSection(Section):
     """Stand-ins for the outside world on this machine; `remit serve` starts them when `start` is true."""
 
     start: bool = False
-    host: str = "127.0.0.1"
-    port: int = Field(default=0, ge=0, le=65_535)
+    http_port: int = Field(default=0, ge=0, le=65_535)
     smtp_port: int = Field(default=0, ge=0, le=65_535)
-    state: str = "sandbox"
+    state: str = "sandbox/state.db"
 
 
 class LogSection(Section):

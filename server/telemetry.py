@@ -22,6 +22,7 @@ HIDDEN: Final = "[redacted:secret]"
 MESSAGE_CHARS_MAX: Final = 4_000
 SECRET_CHARS_MIN: Final = 6
 _FRAMES_MAX: Final = 12
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _NOISY: Final = ("httpx", "httpcore", "aiosqlite", "asyncio", "mcp.server.lowlevel.server", "mail.log")
 
 
@@ -39,6 +40,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = {"at": at, "level": record.levelname.lower(), "from": record.name, "message": self._clean(_text(record))}
+        line |= {name: self._clean(str(value)) for name, value in vars(record).items() if name not in _STANDARD}
         if record.exc_info and record.exc_info[1] is not None:
             line["error"] = self._clean(_where(record.exc_info[1]))
         return json.dumps(line, ensure_ascii=True)

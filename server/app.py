@@ -1,0 +1,189 @@
+"""The composition root: the one place where time, identity and chance enter, and where parts are joined by hand.
+
+`opened` joins what every process needs (configuration, clock, journal, catalog, services without credentials);
+`outside` adds the ports, which read production credentials; `tools` adds the gateway. What a process does not do is
+not imported: commands and workers never import MCP.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from capabilities.jwks import KeySource
+from capabilities.token import Verifier
+from execution.catalog import Catalog
+from execution.ports import Ports
+from execution.settings import EngineSettings
+from execution.status import StatusReader
+from execution.store.meta import Identity, establish
+from execution.store.opening import open_store
+from execution.store.writer import Store
+from server.config import CONFIG_NAME, Config, ConfigError
+from server.settings import EngineSection
+
+if TYPE_CHECKING:
+    from execution.operations import Operations
+    from execution.worker import Worker
+    from server.tools import Tools
+
+_ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_MS_PER_S: Final = 1000
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def awake_s(self) -> float:
+        return time.monotonic()
+
+    def boot_s(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Ulids:
+    """Prefixed lower-case ULIDs: 48 bits of time, 80 of the system's randomness (github.com/ulid/spec)."""
+
+    def new(self, prefix: str) -> str:
+        number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+        return f"{prefix}_{''.join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))}"
+
+
+class SystemChance:
+    """Randomness for jitter; nothing secret depends on it."""
+
+    def __init__(self) -> None:
+        self._random = random.Random()  # noqa: S311 (jitter)
+
+    def uniform(self) -> float:
+        return self._random.random()
+
+
+def new_secret() -> str:
+    """A password nobody has to remember."""
+    return secrets.token_urlsafe(24)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """One home, opened."""
+
+    config: Config
+    clock: SystemClock
+    ids: Ulids
+    store: Store
+    catalog: Catalog
+    status: StatusReader
+    engine: EngineSettings
+    identity: Identity
+
+    @property
+    def tenant(self) -> str:
+        """The one tenant of this installation."""
+        return self.config.settings.gateway.tenant
+
+    def operations(self, ports: Ports | None = None) -> Operations:
+        """What operators do. Without ports nothing can look at the outside."""
+        from execution.operations import Operations
+
+        return Operations(self.store, self.catalog, ports or self.inside(), self.clock, self.ids)
+
+    def inside(self) -> Ports:
+        """Ports to our own content store alone."""
+        from server.outside import StoredArtifacts
+
+        return Ports(artifacts=StoredArtifacts(self.store))
+
+    def worker(self, ports: Ports) -> Worker:
+        """A worker of this process."""
+        from execution.worker import Worker
+
+        return Worker(
+            store=self.store,
+            catalog=self.catalog,
+            ports=ports,
+            clock=self.clock,
+            ids=self.ids,
+            chance=SystemChance(),
+            settings=self.engine,
+            owner=f"{socket.gethostname()}:{os.getpid()}",
+            installation=self.identity.installation,
+            incarnation=self.identity.incarnation,
+        )
+
+    def verifier(self) -> Verifier:
+        """Whom the gateway believes. Raises KeyFileError."""
+        gateway = self.config.settings.gateway
+        keys = KeySource(self.config.path(gateway.jwks))
+        return Verifier(keys=keys, issuer=gateway.issuer, audience=gateway.audience, tenant=gateway.tenant)
+
+    def tools(self) -> Tools:
+        """The agent's tools behind their gateway."""
+        from execution.intake import Intake
+        from server.gateway import Gateway
+        from server.preview import PlanPreview
+        from server.records import StoreRecords
+        from server.tools import Tools
+
+        settings = self.config.settings
+        intake = Intake(self.store, self.catalog, self.clock, self.ids, self.engine)
+        gateway = Gateway(
+            verifier=self.verifier(),
+            token_file=self.config.token_file,
+            proposals=intake,
+            statuses=self.status,
+            records=StoreRecords(self.store, self.clock),
+            clock=self.clock,
+            lists=frozenset(settings.notify),
+            sites=frozenset(settings.site),
+        )
+        previewer = PlanPreview(self.catalog)
+        return Tools(gateway=gateway, previewer=previewer, clock=self.clock, ids=self.ids)
+
+
+@asynccontextmanager
+async def opened(config: Config) -> AsyncIterator[Installation]:
+    """Open the journal of a home and join the services over it. Raises StoreError."""
+    from server.publishing import catalog_of
+
+    clock, ids = SystemClock(), Ulids()
+    store = open_store(config.database)
+    try:
+        identity = await establish(
+            store, installation=config.settings.installation.id, incarnation=ids.new("inc"), now_ms=clock.now_ms()
+        )
+        _check_identity(config, identity)
+        catalog = catalog_of(config)
+        yield Installation(
+            config=config,
+            clock=clock,
+            ids=ids,
+            store=store,
+            catalog=catalog,
+            status=StatusReader(store, catalog, clock),
+            engine=engine_settings(config.settings.engine),
+            identity=identity,
+        )
+    finally:
+        await store.close()
+
+
+def _check_identity(config: Config, identity: Identity) -> None:
+    if identity.installation != config.settings.installation.id:
+        fix = f'The journal here is of installation "{identity.installation}": put that id back, or name another home.'
+        raise ConfigError(f"{config.home / CONFIG_NAME}, installation.id", "not the id of this journal", fix)
+
+
+def engine_settings(section: EngineSection) -> EngineSettings:
+    """The engine's numbers as configured."""
+    return EngineSettings(lease_s=section.lease_s, renew_s=section.renew_s, sweep_s=section.sweep_s)

@@ -1,0 +1,73 @@
+"""`remit`: the commands, and the one place where an error becomes a line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from capabilities.errors import CapabilityError, CredentialError, IssueError, KeyFileError, ScopeError
+from execution.store.errors import StoreError, StoreUnusable
+from server.cli import authority, commands, content, deciding, processes, proofs, reviewing, setup
+from server.cli.output import CommandFailed, Exit, Output
+from server.config import ConfigError
+
+app = typer.Typer(
+    name="remit",
+    help="AI proposes, governance authorises, the journal remembers, people decide what machines cannot.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for module in (setup, processes, authority, commands, content, deciding, reviewing, proofs):
+    module.register(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; its exit code."""
+    output = Output(as_json="--json" in arguments)
+    try:
+        result = app(args=list(arguments), prog_name="remit", standalone_mode=False)
+    except CommandFailed as error:
+        return output.fail(error)
+    except typer.TyperException as error:
+        return output.fail(CommandFailed("usage", error.format_message(), "See `remit --help`.", Exit.USAGE))
+    except (typer.Abort, KeyboardInterrupt):
+        return output.fail(CommandFailed("interrupted", "Interrupted."))
+    except ConfigError as error:
+        return output.fail(CommandFailed(error.code, str(error), error.fix))
+    except CapabilityError as error:
+        return output.fail(_from_capability(error))
+    except StoreError as error:
+        fix = error.fix if isinstance(error, StoreUnusable) else ""
+        return output.fail(CommandFailed(error.code, str(error), fix))
+    except OSError as error:
+        return output.fail(CommandFailed("os_error", f"{error.filename or 'system'}: {error.strerror or 'failed'}"))
+    return result if isinstance(result, int) else Exit.OK
+
+
+def _from_capability(error: CapabilityError) -> CommandFailed:
+    match error:
+        case KeyFileError():
+            return CommandFailed(
+                str(error.code), str(error), "Check the file, its owner and its mode (0600).", Exit.AUTH
+            )
+        case IssueError():
+            return CommandFailed(str(error.code), f"The token was not issued: {error}", _ISSUE_FIX, Exit.AUTH)
+        case CredentialError() | ScopeError():
+            return CommandFailed(str(error.code), f"Not permitted: {error}", "", Exit.AUTH)
+        case _:
+            return CommandFailed(str(error.code), f"Not permitted: {error}", "", Exit.AUTH)
+
+
+_ISSUE_FIX = "See `remit decision ls`; open another decision, or ask for less."
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Making a home: configuration, keys, an operator, an empty journal; ready against the sandbox.
+
+Everything is made in a folder beside the home and renamed into place, so that a home is whole or not there. Nothing is
+ever overwritten. Files are for this user alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import shutil
+import socket
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from capabilities.identifiers import is_segment
+from capabilities.jwks import KeySet, write_key_set
+from capabilities.keyfile import create_private_file
+from capabilities.keys import generate_operator_key, generate_signing_key, next_kid, save_private_key
+from execution.ports import Clock, Ids
+from execution.store import meta
+from execution.store.opening import open_store
+from server.config import CONFIG_NAME, DATABASE_NAME
+
+UMASK: Final = 0o077
+TENANT_DEFAULT: Final = "local"
+SANDBOX_USER: Final = "editor1"
+SANDBOX_SECRET: Final = "sandbox-editor1"  # noqa: S105 (protects nothing: the stand-in listens on loopback)
+
+
+class HomeExists(Exception):
+    """The folder holds something already; it was not touched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a home's configuration calls things."""
+
+    tenant: str
+    operator: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewHome:
+    """What was made."""
+
+    home: Path
+    installation_id: str
+    tenant: str
+    operator: str
+    operator_key: Path
+    issuer_key: Path
+
+
+def create_home(
+    home: Path, *, clock: Clock, ids: Ids, tenant: str = TENANT_DEFAULT, operator: str | None = None
+) -> NewHome:
+    """Make a home. Raises HomeExists, or OSError when the folder cannot be made."""
+    if home.exists() and (not home.is_dir() or any(home.iterdir())):
+        raise HomeExists(str(home))
+    before = os.umask(UMASK)
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{home.name}.", dir=home.parent))
+        try:
+            new = _fill(made, home, clock, ids, Names(tenant, operator or login_name()))
+            made.rename(home)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)  # what was renamed is not there any more
+    finally:
+        os.umask(before)
+    return new
+
+
+def login_name() -> str:
+    """The name of the person at this machine, when it is usable as an operator's name."""
+    try:
+        name = pwd.getpwuid(os.geteuid()).pw_name.lower()
+    except KeyError:
+        return "operator"
+    return name if is_segment(name) else "operator"
+
+
+def _fill(made: Path, home: Path, clock: Clock, ids: Ids, names: Names) -> NewHome:
+    tenant, operator = names.tenant, names.operator
+    for folder in ("keys", "operators", "secrets", "sandbox", "tokens"):
+        (made / folder).mkdir()
+    kid = next_kid(tenant, clock.now_ms() // 1000, ())
+    signing = generate_signing_key(kid)
+    save_private_key(signing, made / "keys" / f"{kid}.pem")
+    write_key_set(made / "keys" / "jwks.json", KeySet.of([signing.verification_key()]))
+    key = generate_operator_key(operator)
+    save_private_key(key, made / "operators" / f"{operator}.pem")
+    create_private_file(made / "secrets" / "blog.password", f"{SANDBOX_SECRET}\n".encode())
+    installation_id = ids.new("inst")
+    text = _TEMPLATE.format(
+        installation_id=installation_id,
+        tenant=tenant,
+        kid=kid,
+        operator=operator,
+        operator_key=key.public_key().encode(),
+        user=SANDBOX_USER,
+        **_free_ports(),
+    )
+    (made / CONFIG_NAME).write_text(text, encoding="utf-8")
+    _create_journal(made, installation_id, ids.new("inc"), clock.now_ms())
+    return NewHome(
+        home=home,
+        installation_id=installation_id,
+        tenant=tenant,
+        operator=operator,
+        operator_key=home / "operators" / f"{operator}.pem",
+        issuer_key=home / "keys" / f"{kid}.pem",
+    )
+
+
+def _create_journal(made: Path, installation: str, incarnation: str, now_ms: int) -> None:
+    async def create() -> None:
+        store = open_store(made / DATABASE_NAME)
+        try:
+            await meta.establish(store, installation=installation, incarnation=incarnation, now_ms=now_ms)
+        finally:
+            await store.close()
+
+    asyncio.run(create())
+
+
+def _free_ports() -> dict[str, int]:
+    """Two loopback ports that are free now; they stay the sandbox's, because addresses are part of business keys."""
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        return {"http_port": first.getsockname()[1], "smtp_port": second.getsockname()[1]}
+
+
+_TEMPLATE: Final = """\
+# Remit's configuration. As it stands everything runs against the sandbox on this machine.
+# For real systems fill in the lines marked with "real:", and set [sandbox] start = false.
+# Secrets are never written here: name a file of mode 0600 (…_file) or a variable (…_env).
+
+[installation]
+# This journal's identity; it is part of every marker left in other systems. Never change or copy it.
+id = "{installation_id}"
+
+[gateway]
+issuer = "https://issuer.remit.invalid/{tenant}"
+audience = "https://gateway.remit.invalid/{tenant}"
+tenant = "{tenant}"
+jwks = "keys/jwks.json"
+
+[issuer]
+# Who holds this file can issue tokens. real: keep it on another machine or under another user.
+key_file = "keys/{kid}.pem"
+
+[operator.{operator}]
+# Public half of operators/{operator}.pem. real: keep that file where no agent's process can read it.
+key = "{operator_key}"
+
+[site.blog]
+# real: address of your WordPress, a user with the role Editor, and an application password of that user.
+url = "http://127.0.0.1:{http_port}"
+user = "{user}"
+password_file = "secrets/blog.password"
+key_strategy = "slug"
+# real: how long a request may run on that server, and who enforces it; while this is not known a lost answer always
+# needs a person. For example 30 and "php-fpm request_terminate_timeout".
+max_run_s = 5
+max_run_source = "the sandbox ends requests after this"
+# real: how long the server waits for the rest of a request, for example nginx client_body_timeout.
+incomplete_s = 3
+incomplete_source = "the sandbox drops incomplete requests after this"
+transit_s = 1
+stale_s = 0
+clock_s = 0.5
+pause_s = 1
+
+[site.blog.require]
+# What the validation gate insists on.
+title = true
+
+[mail]
+# real: your relay; with a login: user, password_file, tls = "starttls".
+host = "127.0.0.1"
+port = {smtp_port}
+sender = "remit@remit.invalid"
+max_run_s = 5
+max_run_source = "the sandbox ends conversations after this"
+
+[notify.team]
+# Proposals name this list, never an address. real: your addresses.
+recipients = ["team@remit.invalid"]
+
+[publications]
+# A table of publications in your own database. real: url_file = "secrets/publications.url"
+url = "sqlite:///{{home}}/sandbox/publications.db"
+
+[sandbox]
+# Stand-ins for WordPress and the mail relay; `remit serve` starts them and ends them with itself.
+start = true
+http_port = {http_port}
+smtp_port = {smtp_port}
+state = "sandbox/state.db"
+
+[log]
+# debug, info, warning or error
+level = "info"
+"""

@@ -1,0 +1,161 @@
+"""Decisions and the tokens issued under them, for operators.
+
+The store keeps decisions; a token's text exists only in the file it is written to. What was issued is noted beside the
+issuer's key (`issued.jsonl`: ids and times, no token), so that a token nobody issued can be told.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from capabilities.details import Intent
+from capabilities.issuer import (
+    Budget,
+    DecisionRecord,
+    Issuer,
+    Outcome,
+    Permission,
+    RiskClass,
+    TokenRequest,
+)
+from capabilities.keyfile import PRIVATE_MODE, replace_file
+from capabilities.keys import load_signing_key
+from capabilities.resources import AGENT_PREFIX, QueryScope, parse_query_scope
+from capabilities.token import Claims
+from execution.core.events import canonical
+from execution.store import authority
+from server.app import Installation
+from server.config import ConfigError
+
+DECISION_S_DEFAULT: Final = 7 * 86_400
+TOKENS_DEFAULT: Final = 1_000
+USES_DEFAULT: Final = 1_000
+ISSUED_NAME: Final = "issued.jsonl"
+ISSUED_LINES_MAX: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a decision allows, as an operator says it. `agent` is a name; `article` a segment or `*`."""
+
+    agent: str
+    intents: tuple[Intent, ...] = (Intent.PUBLISH,)
+    site: str = "*"
+    article: str = "*"
+    any_query: bool = False
+    evidence: str = ""
+
+
+async def open_decision(at: Installation, wanted: Wanted, *, by: str, tokens: int, uses: int, days: float) -> str:
+    """Record who allowed what; the decision's id."""
+    now_ms = at.clock.now_ms()
+    resources = [f"command/by-agent/{wanted.agent}", *(["command/any"] if wanted.any_query else [])]
+    decision = authority.Decision(
+        decision_id=at.ids.new("dec"),
+        tenant=at.tenant,
+        opened_by=by,
+        intents=canonical([intent.value for intent in wanted.intents]),
+        resources=canonical([*resources, *(patterns(at, wanted) if wanted.intents else ())]),
+        evidence=canonical([wanted.evidence] if wanted.evidence else []),
+        risk_class=RiskClass.MEDIUM.value,
+        policy_hash=(await at.store.read(authority.authority)).policy_hash,
+        outcome=Outcome.APPROVED.value,
+        opened_at_ms=now_ms,
+        valid_until_ms=now_ms + int(days * 86_400_000),
+        tokens_max=tokens,
+        uses_max=uses,
+    )
+    await at.store.transact(lambda conn: authority.open_decision(conn, decision))
+    return decision.decision_id
+
+
+def patterns(at: Installation, wanted: Wanted) -> tuple[str, ...]:
+    """Resource patterns: a wildcard may only be the last segment, so that every site is spelt out."""
+    sites = sorted(at.config.settings.site) if wanted.site == "*" else [wanted.site]
+    return tuple(f"site/{site}/{wanted.article}" for site in sites)
+
+
+def record_of(decision: authority.Decision) -> DecisionRecord:
+    """A stored decision as the issuer reads it. ValueError when its columns are not what `open_decision` writes."""
+    listed = [str(resource) for resource in json.loads(decision.resources)]
+    queries = tuple(scope for scope in map(parse_query_scope, listed) if scope is not None)
+    agent = next((scope.agent for scope in queries if scope.agent is not None), None)
+    if agent is None:
+        raise ValueError("the decision names no agent")
+    targets = tuple(resource for resource in listed if not resource.startswith("command/"))
+    return DecisionRecord(
+        dec=decision.decision_id,
+        tenant=decision.tenant,
+        who=decision.opened_by,
+        agent=agent,
+        permissions=tuple(Permission(intent=Intent(name), resources=targets) for name in json.loads(decision.intents)),
+        evidence=tuple(json.loads(decision.evidence)),
+        risk_class=RiskClass(decision.risk_class),
+        policy_hash=decision.policy_hash,
+        outcome=Outcome(decision.outcome),
+        opened_at_s=decision.opened_at_ms // 1000,
+        valid_until_s=decision.valid_until_ms // 1000,
+        budget=Budget(tokens=decision.tokens_max, uses=decision.uses_max),
+        spent=Budget(tokens=decision.tokens_issued, uses=decision.uses),
+        queries=queries,
+        closed_at_s=None if decision.closed_at_ms is None else decision.closed_at_ms // 1000,
+    )
+
+
+async def issue(at: Installation, decision: authority.Decision, request: TokenRequest) -> tuple[str, Claims]:
+    """Sign one token and count it. Raises IssueError, ConfigError, KeyFileError."""
+    issuer = _issuer(at)
+    now_ms = at.clock.now_ms()
+    raw, claims = issuer.issue(record_of(decision), request, now_s=now_ms // 1000, new_id=lambda: at.ids.new("tok"))
+    spent = await at.store.transact(lambda conn: authority.spend_token(conn, decision.decision_id, now_ms))
+    if not spent:
+        raise ConfigError(decision.decision_id, "the decision is closed or spent", "Open a new decision.")
+    note_issued(issued_file(at), claims)
+    return raw, claims
+
+
+def queries_of(record: DecisionRecord) -> tuple[QueryScope, ...]:
+    """What a token of this decision may ask about: everything when the decision says so, else the agent's own."""
+    return (QueryScope(),) if QueryScope() in record.queries else (QueryScope(agent=record.agent),)
+
+
+def agent_subject(name: str) -> str:
+    """`agent:NAME`; a name that already says what it is stays."""
+    return name if name.startswith(AGENT_PREFIX) else AGENT_PREFIX + name
+
+
+def write_token(path: Path, raw: str) -> None:
+    """Replace the token file in one step, for its owner alone."""
+    replace_file(path, raw.encode() + b"\n", mode=PRIVATE_MODE)
+
+
+def issued_file(at: Installation) -> Path:
+    """Where the issuer notes what it signed."""
+    section = at.config.settings.issuer
+    return at.config.path(section.key_file if section else "keys/none").parent / ISSUED_NAME
+
+
+def note_issued(path: Path, claims: Claims) -> None:
+    """Append one line."""
+    line = {"jti": claims.jti, "sub": claims.sub, "dec": claims.dec, "iat": claims.iat, "exp": claims.exp}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def read_issued(path: Path) -> list[dict[str, Any]]:
+    """What was issued, oldest first; the newest ISSUED_LINES_MAX."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[-ISSUED_LINES_MAX:]]
+
+
+def _issuer(at: Installation) -> Issuer:
+    section, gateway = at.config.settings.issuer, at.config.settings.gateway
+    if section is None:
+        fix = "Issue tokens where the issuer's key is, or add [issuer] key_file."
+        raise ConfigError(str(at.config.home), "this home has no issuer key", fix)
+    key = load_signing_key(at.config.path(section.key_file))
+    return Issuer(key=key, issuer=gateway.issuer, audience=gateway.audience, tenant=gateway.tenant)

@@ -1,0 +1,128 @@
+"""The ports as configured: the only place that joins adapters with credentials. Imported by workers alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from adapters.database import SqlPublications
+from adapters.mail import Login, Security, SmtpMail
+from adapters.wordpress import WordPressSite
+from execution.core.failures import FailureClass, Unprepared
+from execution.core.quiescence import Bounds
+from execution.ports import Ports
+from execution.store import artifacts
+from execution.store.writer import Store
+from server.app import Installation
+from server.config import CONFIG_NAME, Config, ConfigError, Secret
+from server.settings import Timed
+
+BY_HASH: Final = "artifact://sha256/"
+
+
+class StoredArtifacts:
+    """`execution.ports.Artifacts` over the journal's own store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get(self, ref: str) -> bytes:
+        """The bytes; raises Unprepared when they are not there (any more)."""
+        digest = ref.removeprefix(BY_HASH)
+        found = await self._store.read(lambda conn: artifacts.get(conn, digest))
+        if found is None or found.content is None:
+            raise Unprepared(FailureClass.PERMANENT, "artifact_missing")
+        return found.content
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The ports, and what has to be closed with them."""
+
+    ports: Ports
+    sites: tuple[WordPressSite, ...]
+    publications: SqlPublications | None
+
+    async def aclose(self) -> None:
+        """Let every connection go."""
+        for site in self.sites:
+            await site.aclose()
+        if self.publications is not None:
+            await self.publications.aclose()
+
+
+def outside_of(at: Installation) -> Outside:
+    """Connect the configuration to the world. Raises ConfigError, also for a missing or open password file."""
+    config = at.config
+    sites = {name: _site(config, name) for name in config.settings.site}
+    publications = _publications(config)
+    ports = Ports(
+        artifacts=StoredArtifacts(at.store),
+        wordpress=MappingProxyType(sites),
+        publications=publications,
+        mail=_mail(config),
+        recipients=MappingProxyType({name: found.recipients for name, found in config.settings.notify.items()}),
+    )
+    return Outside(ports, tuple(sites.values()), publications)
+
+
+def secrets_of(config: Config) -> tuple[Secret, ...]:
+    """Every secret that this process is about to hold: logs must never show one."""
+    passwords = [config.site_password(name) for name in config.settings.site]
+    relay = config.mail_password()
+    section = config.settings.publications
+    url = [config.publications_url()] if section is not None and section.url is None else []
+    return (*passwords, *([relay] if relay else []), *url)
+
+
+def bounds_of(timed: Timed, scale: float = 1.0) -> Bounds:
+    """What is declared about how late a request can take effect. `scale` is 1 unless the sandbox stands in."""
+    return Bounds(
+        max_run_s=None if timed.max_run_s is None else timed.max_run_s * scale,
+        max_run_source=timed.max_run_source,
+        incomplete_s=None if timed.incomplete_s is None else timed.incomplete_s * scale,
+        incomplete_source=timed.incomplete_source,
+        transit_s=timed.transit_s * scale,
+        pause_s=timed.pause_s * scale,
+        stale_s=timed.stale_s * scale,
+        clock_s=timed.clock_s * scale,
+    )
+
+
+def _site(config: Config, name: str) -> WordPressSite:
+    site = config.settings.site[name]
+    password = config.site_password(name).value
+    plugin = site.key_strategy == "plugin"
+    bounds = bounds_of(site, config.settings.engine.time_scale)
+    try:
+        return WordPressSite(site.url, site.user, password, bounds, plugin=plugin)
+    except ValueError as error:
+        where = f"{config.home / CONFIG_NAME}, [site.{name}]"
+        raise ConfigError(where, str(error), "Correct the address.") from None
+
+
+def _publications(config: Config) -> SqlPublications | None:
+    section = config.settings.publications
+    if section is None:
+        return None
+    bounds = None if section.max_run_s is None else bounds_of(section, config.settings.engine.time_scale)
+    publications = SqlPublications(config.publications_url().value, bounds=bounds)
+    if config.settings.sandbox.start:
+        publications.create_table()
+    return publications
+
+
+def _mail(config: Config) -> SmtpMail | None:
+    section = config.settings.mail
+    if section is None:
+        return None
+    password = config.mail_password()
+    login = Login(username=section.user, password=password.value) if section.user and password else None
+    bounds = bounds_of(section, config.settings.engine.time_scale)
+    try:
+        return SmtpMail(
+            section.host, section.port, section.sender, bounds=bounds, security=Security(section.tls), login=login
+        )
+    except ValueError as error:
+        raise ConfigError(f"{config.home / CONFIG_NAME}, [mail]", str(error), "Correct the value.") from None

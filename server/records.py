@@ -1,0 +1,60 @@
+"""What the gateway needs of the store: revocations, refusal rows, sizes of stored content."""
+
+from __future__ import annotations
+
+from capabilities.revocation import RevocationScope
+from execution.ports import Clock
+from execution.store import artifacts, authority, refusals
+from execution.store.writer import Store
+from server.gateway import BY_HASH, RefusalRow
+
+BY_NAME = "artifact://"
+
+
+def restriction(scope: RevocationScope) -> str:
+    """How the store spells it."""
+    return f"revoked:{scope.kind.value}:{scope.value}"
+
+
+class StoreRecords:
+    """`server.gateway.Records` over the journal's store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def is_revoked(self, scopes: frozenset[RevocationScope]) -> bool:
+        """Whether any of them is in force."""
+        names = tuple(sorted(map(restriction, scopes)))
+        return bool(await self._store.read(lambda conn: authority.in_force(conn, names)))
+
+    async def revoke(self, scope: RevocationScope, reason: str) -> None:
+        """In force at the next fence, and at the next call."""
+        name, now_ms = restriction(scope), self._clock.now_ms()
+        await self._store.transact(
+            lambda conn: authority.restrict(conn, name, reason=reason, by="gateway", now_ms=now_ms)
+        )
+
+    async def file_refusal(self, row: RefusalRow) -> None:
+        """Write it down."""
+        refused = refusals.Refused(
+            tenant=row.tenant,
+            who=f"{row.principal} {row.token_id}".strip() or "unknown",
+            intent=row.intent,
+            target=row.target,
+            code=row.code,
+            at_ms=self._clock.now_ms(),
+        )
+        await self._store.transact(lambda conn: refusals.record(conn, refused))
+
+    async def payload_bytes(self, ref: str) -> int | None:
+        """The size of stored content, None when there is none."""
+        digest: str | None = ref.removeprefix(BY_HASH)
+        if not ref.startswith(BY_HASH):
+            name = ref.removeprefix(BY_NAME)
+            digest = await self._store.read(lambda conn: artifacts.resolve(conn, name))
+        if digest is None:
+            return None
+        wanted = digest
+        found = await self._store.read(lambda conn: artifacts.get(conn, wanted))
+        return None if found is None or found.content is None else found.size
