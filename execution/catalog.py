@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from execution.core.definition import SagaDefinition
@@ -20,26 +20,32 @@ from execution.proposal import Proposal
 class Previous:
     """What our own journal knows about the object: the newest version that reached its pivot.
 
-    `version` 0 means none. post_id, external_version and url are of our last verified write; `live` is False after a
-    withdrawal.
+    `version` 0 means none. post_id, external_version, url and slug are of our last verified write; `live` is False
+    after a withdrawal.
     """
 
     version: int = 0
     post_id: str | None = None
     external_version: str | None = None
     url: str | None = None
+    slug: str | None = None
     live: bool = False
     command_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The frozen parameters (JSON values only), and the resources that the saga locks."""
+    """The frozen parameters (JSON values only), and the resources that the saga locks.
+
+    artifacts: bytes that forward functions will read, by reference (`artifact://sha256/<64 hex>`); they are stored
+    before the command is acknowledged.
+    """
 
     params: Mapping[str, Any]
     resources: tuple[str, ...]
     not_before_ms: int | None = None
     base_version: str | None = None
+    artifacts: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
