@@ -36,8 +36,8 @@ class Command:
     `position` orders the rows of a saga (root 0, steps 1…, compensations after them). `params` of the root is the
     frozen JSON of everything forward functions may read. `next_check_at_ms` of a root is when the sweep must look at
     the saga; of a step it is when its retry or its next read-back is due. `chain_seq` and `chain_head` are the end of
-    its journal chain. `claim_count` counts claims apart from attempts, so that a payload that kills its worker is
-    found.
+    its journal chain. `look_count` counts the read-backs of the present doubt; `claim_count` counts claims apart from
+    attempts, so that a payload that kills its worker is found.
     """
 
     command_id: str
@@ -69,6 +69,7 @@ class Command:
     phase: Phase | None = None
     attempt_count: int = 0
     claim_count: int = 0
+    look_count: int = 0
     created_at_ms: int
     started_at_ms: int | None = None
     last_attempt_at_ms: int | None = None
@@ -268,3 +269,4 @@ class Context:
     receipts: Mapping[str, Receipt] = field(default_factory=dict)
     expected_version: str | None = None
     attempt_number: int = 1
+    unproven: int = 0

@@ -43,9 +43,9 @@ class Standing:
     """Where a step stands, as far as decisions need it.
 
     attempts: tries counted so far, the one just made included. looks: read-backs made in the present doubt. unproven:
-    attempts on the key that are still open, beside the one just answered. quiet_in_s: seconds until all open attempts are
-    quiescent, judged when the read *began*; None when that is unknown. landed: a receipt in evidence. abandon: the saga
-    wants to end without this step. forward_only: the pivot's fence was passed by an earlier step.
+    attempts on the key that are still open, beside the one just answered. quiet_in_s: seconds until all open attempts
+    are quiescent, judged when the read *began*; None when that is unknown. landed: a receipt in evidence. abandon: the
+    saga wants to end without this step. forward_only: the pivot's fence was passed by an earlier step.
     """
 
     effect: EffectClass
@@ -71,9 +71,9 @@ class Standing:
 class Decision:
     """What follows, as data.
 
-    moves: triggers in order, all in one commit. proceed: nothing stands in the way of the fence. receipt: to be recorded.
-    retry_in_s: when the step is due again. review: open one of this kind. unwind: the saga turns back. finding: success
-    stays, and a person is told what is odd.
+    moves: triggers in order, all in one commit. proceed: nothing stands in the way of the fence. receipt: to be
+    recorded. retry_in_s: when the step is due again. review: open one of this kind. unwind: the saga turns back.
+    finding: success stays, and a person is told what is odd.
     """
 
     moves: tuple[T, ...] = ()
@@ -193,6 +193,8 @@ def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second
     if at.landed is not None and not isinstance(sighting, Present | Foreign):
         return _landed_unseen(at, sighting, jitter)
     match sighting:
+        case None if at.unproven == 0:
+            return _absent(at, jitter, second)
         case None:
             return _no_answer(at, "cannot_be_asked", hopeless=True, asked=None, jitter=jitter)
         case Present(receipt=receipt):
@@ -222,7 +224,7 @@ def _absent(at: Standing, jitter: float, second: bool) -> Decision:
             if at.looks < at.looks_policy.attempts_max
             else at.quiet_in_s + 0.001,
         )
-    if at.effect is EffectClass.IRREVERSIBLE and not at.abandon:
+    if at.effect is EffectClass.IRREVERSIBLE and at.unproven and not at.abandon:
         return _person(T.PERSON_NEEDED, ReviewKind.OUTCOME_UNKNOWN, "irreversible_in_doubt")
     if not at.abandon and at.retry.allows(at.attempts):
         return _again(T.FOUND_ABSENT, at, "absent", jitter)

@@ -62,9 +62,12 @@ class Unit:
 
 
 class Draft:
-    """Collects the changes of one commit. Reading through it (`saga`, `row`) shows what was already changed."""
+    """Collects the changes of one commit. Reading through it (`saga`, `row`) shows what was already changed.
 
-    def __init__(self, saga: Saga, *, actor: str, now_ms: int) -> None:
+    `opening`: none of the saga's rows is stored yet; the unit inserts them all.
+    """
+
+    def __init__(self, saga: Saga, *, actor: str, now_ms: int, opening: bool = False) -> None:
         self._before = {row.command_id: row for row in (saga.root, *saga.members)}
         self._rows = dict(self._before)
         self._order = [row.command_id for row in saga.members]
@@ -72,7 +75,7 @@ class Draft:
         self._actor = actor
         self.now_ms = now_ms
         self._events: list[Event] = []
-        self._new: list[str] = []
+        self._new: list[str] = [row.command_id for row in (saga.root, *saga.members)] if opening else []
         self._attempts = {attempt.attempt_id: attempt for attempt in saga.attempts}
         self._attempts_before = dict(self._attempts)
         self._approvals = {approval.approval_id: approval for approval in saga.approvals}

@@ -1,8 +1,8 @@
 """Saga level: given the aggregate, what is to be done next? Pure; level-triggered, so it never remembers, only looks.
 
-`advance` folds everything that needs nothing but the journal (claiming the next step, completing the root, turning back,
-planning a compensation) into the commit in the making, and answers with the one thing that needs the world, or with how
-long to wait. Doing the same on the same aggregate answers the same: that is what a crash resumes with.
+`advance` folds everything that needs nothing but the journal (claiming the next step, completing the root, turning
+back, planning a compensation) into the commit in the making, and answers with the one thing that needs the world, or
+with how long to wait. Doing the same on the same aggregate answers the same: that is what a crash resumes with.
 """
 
 from __future__ import annotations

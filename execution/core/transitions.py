@@ -11,7 +11,8 @@ Three shapes are worth knowing when reading the table:
   QUEUED → DISPATCHING → RUNNING in one, because neither sends anything.
 * RUNNING, OUTCOME_UNKNOWN and RECONCILING leave only through their own exits. A freeze, a lapsed grant or a withdrawn
   approval never moves them; those are blockers beside the state.
-* QUEUED and RETRY_PENDING may be given up only when no attempt is unproven; otherwise DOUBT_REMAINS leads back to the look.
+* QUEUED and RETRY_PENDING may be given up only when no attempt is unproven; otherwise DOUBT_REMAINS leads back to the
+look.
 * FAILED of a saga with finished steps goes on to COMPENSATING in the same transaction (one that failed and was never
   unwound would otherwise look finished).
 """

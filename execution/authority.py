@@ -1,0 +1,71 @@
+"""What must hold at a fence: the restrictions that could stop an effect, the approval that it needs.
+
+Only sends need authority. Reading, adopting and waiting never do, and compensations run under operator authority: a
+lapsed or revoked grant does not stop them, a freeze does.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from execution.core.command import Command, Saga
+from execution.core.definition import ApprovalGate, SagaDefinition, Step
+from execution.core.draft import Fence
+from execution.core.states import ApprovalState, Kind, Phase
+
+
+def stop_scopes(
+    *, tenant: str, site: str, system: str | None, authority: dict[str, Any], principal: str, decision_id: str
+) -> tuple[str, ...]:
+    """Every restriction that would stop an effect of this command on that system (None: on any)."""
+    scopes = [
+        "freeze:all",
+        f"freeze:tenant:{tenant}",
+        f"freeze:site:{site}",
+        f"revoked:token:{authority['issuer']} {authority['token_id']}",
+        f"revoked:decision:{decision_id}",
+        f"revoked:agent:{principal}",
+        f"revoked:client:{authority['client_id']}",
+        f"revoked:key:{authority['key_id']}",
+        f"revoked:tenant:{tenant}",
+    ]
+    return tuple(scopes if system is None else [*scopes, f"freeze:system:{system}"])
+
+
+def scopes_of(root: Command, system: str | None) -> tuple[str, ...]:
+    """`stop_scopes` of a command that was accepted."""
+    return stop_scopes(
+        tenant=root.tenant,
+        site=root.site,
+        system=system,
+        authority=json.loads(root.params)["authority"],
+        principal=root.principal,
+        decision_id=root.decision_id,
+    )
+
+
+def fence_for(saga: Saga, row: Command, definition: SagaDefinition[Any], request_digest: str, now_ms: int) -> Fence:
+    """The predicates for the attempt of that row."""
+    root = saga.root
+    part = definition.part(row.command_type) if row.kind is Kind.STEP else None
+    after_pivot = root.phase is Phase.POST_PIVOT
+    finish = row.kind is Kind.COMPENSATION or (isinstance(part, Step) and part.finish_only and after_pivot)
+    return Fence(
+        root_id=root.command_id,
+        scopes=scopes_of(root, row.target_system),
+        finish_only=finish,
+        approval_id=_approval_id(saga, row, definition),
+        request_digest=request_digest,
+        policy_hash=json.loads(root.params)["policy_hash"],
+        now_ms=now_ms,
+    )
+
+
+def _approval_id(saga: Saga, row: Command, definition: SagaDefinition[Any]) -> str | None:
+    """The approval that guards this row; an id that no row has when one is needed and none is alive."""
+    guard = next((p for p in definition.parts if isinstance(p, ApprovalGate) and p.guards == row.command_type), None)
+    if guard is None or saga.named(guard.name) is None or row.kind is not Kind.STEP:
+        return None
+    newest = next((a for a in reversed(saga.approvals) if a.state is ApprovalState.APPROVED), None)
+    return newest.approval_id if newest is not None else "missing"

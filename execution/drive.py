@@ -1,0 +1,219 @@
+"""One ownership of one saga: what every action on it shares.
+
+A `Drive` owns a saga by lease and epoch. Every change is a function over a `Draft`; `commit` applies it, folds in what
+needs only the journal, and writes one unit. When somebody else wrote in between (a late answer, an approval), the
+commit is `Stale`: the saga is loaded again and the change applied to what is true now. When the epoch moved on, this
+owner is out: what it still learns is filed as evidence and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from execution.catalog import Catalog
+from execution.core.apply import action_of, landed_receipt, standing, step_of
+from execution.core.command import Command, Context, Saga, receipt_from
+from execution.core.decide import Standing
+from execution.core.definition import Action, SagaDefinition
+from execution.core.draft import Draft
+from execution.core.horizon import Horizon, Next, Wait
+from execution.core.identity import BusinessKey, marker
+from execution.core.progress import advance
+from execution.doubts import Doubts
+from execution.performer import Performer
+from execution.ports import Chance, Clock, Ids, Ports
+from execution.settings import EngineSettings
+from execution.store.errors import Stale
+from execution.store.registry import load_saga
+from execution.store.writer import Store
+
+T = TypeVar("T")
+Change = Callable[[Draft], None]
+COMMIT_TRIES: Final = 20
+"""How often one change is applied anew because somebody else wrote first."""
+
+
+class LeaseLost(Exception):
+    """Another owner drives this saga now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Env:
+    """What every drive of a worker shares."""
+
+    store: Store
+    catalog: Catalog
+    performer: Performer
+    clock: Clock
+    ids: Ids
+    chance: Chance
+    settings: EngineSettings
+    doubts: Doubts
+    owner: str
+    installation: str
+    incarnation: str
+
+    def horizon(self, saga: Saga, definition: SagaDefinition[Ports]) -> Horizon:
+        """Time and observer, as the pure part is told them."""
+        return Horizon(
+            now_ms=self.clock.now_ms(),
+            quiet_at_ms=self.doubts.quiet_at_ms(saga),
+            new_id=self.ids.new,
+            approval_ttl_ms=int(definition.approval_ttl_s * 1000),
+            claims_max=self.settings.claims_max,
+            review_owner=self.settings.review_owner,
+        )
+
+
+class Drive:
+    """See the module. `saga` is what was last loaded or committed."""
+
+    def __init__(self, env: Env, saga: Saga, definition: SagaDefinition[Ports]) -> None:
+        self.env = env
+        self.saga = saga
+        self.definition = definition
+        self.epoch = saga.root.lease_epoch
+        self.params: dict[str, Any] = json.loads(saga.root.params)
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The frozen parameters that functions of definitions read."""
+        plan: dict[str, Any] = self.params["plan"]
+        return plan
+
+    async def commit(self, change: Change, *, fold: bool = True) -> Next:
+        """Apply the change to what is true now and write it; `LeaseLost` when the saga is no longer ours.
+
+        With `fold`, everything that needs only the journal follows in the same commit, and the saga is released in it
+        when nothing is left to do but wait.
+        """
+        for _ in range(COMMIT_TRIES):
+            draft = Draft(self.saga, actor=self.env.owner, now_ms=self.env.clock.now_ms())
+            change(draft)
+            following = advance(draft, self.definition, self.horizon(draft.saga)) if fold else None
+            set_lease(draft, following, self.env)
+            try:
+                await self.env.store.commit(draft.unit())
+            except Stale:
+                await self._reload()
+                continue
+            self.saga = draft.committed()
+            return following or Wait(until_ms=None)
+        raise LeaseLost(self.saga.root.command_id)
+
+    async def _reload(self) -> None:
+        root_id = self.saga.root.command_id
+        self.saga = await self.env.store.hot(lambda conn: load_saga(conn, root_id))
+        if self.saga.root.lease_epoch != self.epoch or self.saga.root.lease_owner != self.env.owner:
+            raise LeaseLost(root_id)
+
+    async def keeping(self, work: Awaitable[T]) -> T:
+        """Await something slow while the lease is renewed; what happens to the lease never cuts the work short."""
+        task = asyncio.ensure_future(work)
+        try:
+            while True:
+                done, _ = await asyncio.wait({task}, timeout=self.env.settings.renew_s)
+                if done:
+                    return task.result()
+                await self._renew()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+
+    async def _renew(self) -> None:
+        try:
+            await self.commit(lambda draft: None, fold=False)
+        except LeaseLost:
+            return
+
+    def horizon(self, saga: Saga) -> Horizon:
+        """Time and observer for that state of the saga."""
+        return self.env.horizon(saga, self.definition)
+
+    def action(self, command_id: str) -> Action[Ports]:
+        """What is executed for that row."""
+        return action_of(self.definition, self.saga, self.saga.member(command_id))
+
+    def jitter(self) -> float:
+        """A number in [0, 1)."""
+        return self.env.chance.uniform()
+
+    def context(self, command_id: str) -> Context:
+        """Frozen parameters and earlier receipts; for a compensation, the receipt of what it undoes among them."""
+        row = self.saga.member(command_id)
+        receipts = {
+            member.command_type: receipt_from(json.loads(member.receipt))
+            for member in self.saga.members
+            if member.receipt and member.command_id != command_id
+        }
+        known = landed_receipt(self.saga, row)
+        if known is not None:
+            receipts[row.command_type] = known
+        return Context(
+            installation=self.env.installation,
+            tenant=row.tenant,
+            site=row.site,
+            key=row.idempotency_key,
+            marker=marker(self.env.installation, self._key(row)),
+            command_id=command_id,
+            root_id=row.root_id,
+            correlation_id=row.correlation_id,
+            params=self.plan,
+            receipts=receipts,
+            expected_version=row.expected_version,
+            attempt_number=row.attempt_count + 1,
+            unproven=len(self.saga.open_attempts(command_id)),
+        )
+
+    def _key(self, row: Command) -> BusinessKey:
+        """The key of the step; a compensation uses that of what it undoes, so that it finds the object."""
+        part = self.definition.part(row.command_type) if row.compensates is None else None
+        is_step = part is None or hasattr(part, "action")
+        action = step_of(self.definition, self.saga, row).action if is_step else None
+        return BusinessKey(
+            tenant=row.tenant,
+            system=action.system if action else row.target_system,
+            operation=action.operation if action else row.command_type.lower(),
+            site=row.site,
+            object_id=row.object_id,
+            version=row.object_version,
+            generation=row.generation,
+        )
+
+    def standing(
+        self,
+        saga: Saga,
+        command_id: str,
+        *,
+        looks: int = 0,
+        quiet_in_s: float | None = 0.0,
+        but: str | None = None,
+    ) -> Standing:
+        """Where a row stands in that state of the saga."""
+        return standing(
+            self.definition,
+            saga,
+            saga.member(command_id),
+            looks_policy=self.env.settings.looks,
+            looks=looks,
+            quiet_in_s=quiet_in_s,
+            but=but,
+        )
+
+
+def set_lease(draft: Draft, following: Next | None, env: Env) -> None:
+    """Renew the lease when something is to be done, release it when the saga only waits."""
+    root_id, now = draft.root.command_id, draft.now_ms
+    if not isinstance(following, Wait):
+        until = now + int(env.settings.lease_s * 1000)
+        draft.set(root_id, lease_owner=env.owner, lease_until_ms=until, next_check_at_ms=until)
+        return
+    due = following.until_ms
+    if not draft.root.is_terminal and draft.root.deadline_at_ms is not None and draft.root.deadline_at_ms > now:
+        due = draft.root.deadline_at_ms if due is None else min(due, draft.root.deadline_at_ms)
+    draft.set(root_id, lease_owner=None, lease_until_ms=None, next_check_at_ms=due)

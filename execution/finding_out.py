@@ -1,0 +1,117 @@
+"""Finding out: verifying a receipt, reconciling a doubt, counting once more after quiescence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from execution.core import decide
+from execution.core.apply import apply, landed_receipt, settle_found, sighting_body
+from execution.core.decide import Decision
+from execution.core.draft import Draft
+from execution.core.events import Fact
+from execution.core.failures import Absent, CannotTell, Foreign, Present, Sighting
+from execution.core.horizon import Next, open_review
+from execution.core.states import Blocker, ReviewKind, Settlement, State
+from execution.core.transitions import Trigger
+from execution.drive import Drive
+
+
+async def verify(drive: Drive, command_id: str) -> Next:
+    """RUNNING with a receipt on record: success is what a read-back shows, not what the answer said."""
+    action = drive.action(command_id)
+    receipt = landed_receipt(drive.saga, drive.saga.member(command_id))
+    if receipt is None or action.verify is None:
+        moves = (Trigger.OUTCOME_LOST,) if receipt is None else (Trigger.SUCCEEDED,)
+        plain = Decision(moves=moves, receipt=receipt, retry_in_s=0.0)
+        return await drive.commit(lambda draft: apply(draft, command_id, plain, drive.horizon(draft.saga)))
+    asked = drive.env.clock.now_ms()
+    sighting = await drive.keeping(drive.env.performer.verify(action, drive.context(command_id), receipt))
+
+    def change(draft: Draft) -> None:
+        draft.note(command_id, Fact.VERIFIED, _body(sighting, action.system, asked, "verify"))
+        at = drive.standing(draft.saga, command_id)
+        apply(draft, command_id, decide.after_verify(at, sighting, drive.jitter()), drive.horizon(draft.saga))
+
+    return await drive.commit(change)
+
+
+async def reconcile(drive: Drive, command_id: str) -> Next:
+    """OUTCOME_UNKNOWN: look, and let the answer decide. Giving up takes two conclusive looks."""
+    if drive.saga.member(command_id).state is State.OUTCOME_UNKNOWN:
+        await drive.commit(lambda draft: _start_probing(draft, command_id), fold=False)
+    decision, asked, sighting = await _look(drive, command_id, second=False)
+    if decision.again:
+        decision, asked, sighting = await _look(drive, command_id, second=True)
+    system = drive.action(command_id).system
+
+    def change(draft: Draft) -> None:
+        if sighting is not None:
+            draft.note(command_id, Fact.OBSERVED, _body(sighting, system, asked, "reconcile"))
+            if Trigger.FOUND_PRESENT in decision.moves:
+                settle_found(draft, command_id, sighting)
+        apply(draft, command_id, decision, drive.horizon(draft.saga))
+        if draft.row(command_id).state is not State.OUTCOME_UNKNOWN:
+            draft.set(command_id, look_count=0)
+
+    return await drive.commit(change)
+
+
+def _start_probing(draft: Draft, command_id: str) -> None:
+    draft.set(command_id, look_count=draft.row(command_id).look_count + 1)
+    draft.move(command_id, Trigger.PROBING)
+
+
+async def _look(drive: Drive, command_id: str, *, second: bool) -> tuple[Decision, int, Sighting | None]:
+    """One read-back. Quiescence is judged at the moment the read begins."""
+    asked = drive.env.clock.now_ms()
+    quiet = drive.env.doubts.remaining_s(drive.saga.open_attempts(command_id))
+    action, context = drive.action(command_id), drive.context(command_id)
+    sighting = await drive.keeping(drive.env.performer.observe(action, context))
+    row = drive.saga.member(command_id)
+    at = drive.standing(drive.saga, command_id, looks=row.look_count, quiet_in_s=quiet)
+    return decide.after_look(at, sighting, drive.jitter(), second=second), asked, sighting
+
+
+async def watch(drive: Drive, command_ids: tuple[str, ...]) -> Next:
+    """The saga ended and quiescence passed: count our objects once more and settle the watch list."""
+    seen: list[tuple[str, int, Sighting | None]] = []
+    for command_id in command_ids:
+        asked = drive.env.clock.now_ms()
+        context = drive.context(command_id)
+        sighting = await drive.keeping(drive.env.performer.observe(drive.action(command_id), context))
+        seen.append((command_id, asked, sighting))
+
+    def change(draft: Draft) -> None:
+        for command_id, asked, sighting in seen:
+            _watched(drive, draft, command_id, asked, sighting)
+
+    return await drive.commit(change)
+
+
+def _watched(drive: Drive, draft: Draft, command_id: str, asked: int, sighting: Sighting | None) -> None:
+    finding: tuple[ReviewKind, dict[str, Any]] | None = None
+    match sighting:
+        case Present(rows=rows) if rows > 1:
+            finding = ReviewKind.DUPLICATE, {"code": "several_rows", "rows": rows}
+        case Absent():
+            finding = ReviewKind.DRIFT, {"code": "effect_vanished"}
+        case Foreign(code=code, difference=difference):
+            finding = ReviewKind.DRIFT, {"code": code, "difference": list(difference)}
+        case CannotTell(code=code):
+            finding = ReviewKind.OUTCOME_UNKNOWN, {"code": code, "after": "success"}
+        case _:
+            pass
+    if sighting is not None:
+        draft.note(command_id, Fact.OBSERVED, _body(sighting, drive.action(command_id).system, asked, "watch"))
+    if finding is not None:
+        kind, facts = finding
+        draft.note(command_id, Fact.FINDING_ADDED, {"kind": kind, **facts})
+        open_review(draft, command_id, kind, facts, drive.horizon(draft.saga))
+        draft.block(Blocker.FINDING_OPEN)
+    for attempt in draft.saga.open_attempts(command_id):
+        draft.put_attempt(replace(attempt, settlement=Settlement.QUIET, settled_at_ms=draft.now_ms))
+
+
+def _body(sighting: Sighting, system: str, asked: int, purpose: str) -> dict[str, Any]:
+    return sighting_body(sighting, source=system, asked_at_ms=asked, purpose=purpose)

@@ -1,0 +1,212 @@
+"""What operators do to commands: approve, reject, cancel, request a ruling. Agents have no way to call any of it.
+
+Each is one guarded commit on the saga; whoever drives it sees the change at its next commit. An approval is signed with
+an operator's key and binds one content hash; the caller verifies the key, this module checks who may approve what.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from sqlalchemy import Connection
+
+from execution.core.command import Approval, Review, Saga
+from execution.core.draft import Draft
+from execution.core.events import Fact
+from execution.core.states import ApprovalState, EffectClass, Phase, State, Verdict
+from execution.ports import Clock
+from execution.store import registry
+from execution.store.errors import Stale
+from execution.store.writer import Store
+
+TRIES: Final = 20
+REASON_CHARS_MAX: Final = 500
+
+
+class OperationRefused(Exception):
+    """Nothing was changed.
+
+    Codes: unknown_command, unknown_review, not_awaiting_approval, hash_differs, approval_expired, already_decided (with
+    who was first), proposer_cannot_approve, too_late (with what exists), already_ended, verdict_not_offered,
+    ruling_under_way, reason_too_long, busy.
+    """
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(f"{code}: {detail}" if detail else code)
+        self.code = code
+        self.detail = detail
+
+
+Change = Callable[[Saga, Draft], None]
+
+
+class Operations:
+    """Operators' verbs. `wake` is called with the root id after each change."""
+
+    def __init__(self, store: Store, clock: Clock, wake: Callable[[str], None] | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._wake = wake
+
+    async def pending(self, command_id: str) -> tuple[Saga, Approval]:
+        """The saga and its approval request; raises unknown_command or not_awaiting_approval."""
+        saga = await self._load(command_id)
+        approval = next((a for a in reversed(saga.approvals) if a.state is ApprovalState.PENDING), None)
+        if approval is None:
+            raise OperationRefused("not_awaiting_approval", _standing(saga))
+        return saga, approval
+
+    async def approve(self, command_id: str, *, content_hash: str, operator: str, signature: str) -> Approval:
+        """A signed yes to exactly that content. The caller has verified the signature over `approval_statement`."""
+
+        def change(saga: Saga, draft: Draft) -> None:
+            approval = _decidable(saga)
+            if approval.content_hash != content_hash:
+                raise OperationRefused("hash_differs", f"what is asked for now is {approval.content_hash}")
+            if approval.expires_at_ms <= draft.now_ms:
+                raise OperationRefused("approval_expired")
+            _check_approver(saga, operator)
+            decided = replace(
+                approval,
+                state=ApprovalState.APPROVED,
+                decided_at_ms=draft.now_ms,
+                decided_by=operator,
+                signature=signature,
+            )
+            draft.put_approval(decided)
+            body = {"approval_id": approval.approval_id, "content_hash": content_hash, "by": operator}
+            draft.note(approval.command_id, Fact.APPROVED, body | {"signature": signature})
+
+        saga = await self._change(command_id, operator, change)
+        return next(a for a in reversed(saga.approvals) if a.state is ApprovalState.APPROVED)
+
+    async def reject(self, command_id: str, *, operator: str, reason: str) -> None:
+        """A no, or the withdrawal of a yes that was not used: the saga unwinds with the reason."""
+        _check_reason(reason)
+
+        def change(saga: Saga, draft: Draft) -> None:
+            alive = saga.approval_pending_or_given()
+            if saga.root.phase is not Phase.PRE_PIVOT or saga.root.is_terminal:
+                raise OperationRefused("too_late", _standing(saga))
+            if alive is None:
+                raise OperationRefused("not_awaiting_approval", _standing(saga))
+            rejected = replace(
+                alive,
+                state=ApprovalState.REJECTED,
+                decided_at_ms=draft.now_ms,
+                decided_by=operator,
+                reason=reason,
+            )
+            draft.put_approval(rejected)
+            body = {"approval_id": alive.approval_id, "by": operator, "reason": reason}
+            draft.note(alive.command_id, Fact.REJECTED, body)
+            draft.set(saga.root.command_id, ending="rejected")
+
+        await self._change(command_id, operator, change)
+
+    async def cancel(self, command_id: str, *, operator: str, reason: str) -> None:
+        """Legal before the pivot's fence; afterwards the refusal says what exists."""
+        _check_reason(reason)
+
+        def change(saga: Saga, draft: Draft) -> None:
+            root = saga.root
+            if root.is_terminal:
+                raise OperationRefused("already_ended", _standing(saga))
+            if root.phase is not Phase.PRE_PIVOT:
+                raise OperationRefused("too_late", _standing(saga))
+            if root.ending is not None:
+                raise OperationRefused("already_ended", f"it is ending: {root.ending}")
+            draft.note(root.command_id, Fact.CANCEL_REQUESTED, {"by": operator, "reason": reason})
+            draft.set(root.command_id, ending="cancelled")
+
+        await self._change(command_id, operator, change)
+
+    async def request_ruling(self, review_id: str, *, verdict: Verdict, operator: str, reason: str) -> Review:
+        """Ask a worker to carry the verdict out; it reads back first and refuses what the facts contradict."""
+        _check_reason(reason)
+        review = await self._store.read(lambda conn: registry.find_review(conn, review_id))
+        if review is None:
+            raise OperationRefused("unknown_review")
+
+        def change(saga: Saga, draft: Draft) -> None:
+            known = next(r for r in saga.reviews if r.review_id == review_id)
+            if known.closed_at_ms is not None:
+                raise OperationRefused("already_decided", f"{known.verdict} by {known.closed_by}")
+            if known.verdict is not None:
+                raise OperationRefused("ruling_under_way", f"{known.verdict} by {known.closed_by}")
+            if verdict.value not in known.verdicts.split(","):
+                raise OperationRefused("verdict_not_offered", f"offered: {known.verdicts}")
+            draft.put_review(replace(known, verdict=verdict, closed_by=operator, reason=reason))
+
+        saga = await self._change(review.root_id, operator, change)
+        return next(r for r in saga.reviews if r.review_id == review_id)
+
+    async def reviews(self) -> tuple[Review, ...]:
+        """Open questions, the oldest first."""
+        return await self._store.read(registry.open_reviews)
+
+    async def review(self, review_id: str) -> Review | None:
+        """One review."""
+        return await self._store.read(lambda conn: registry.find_review(conn, review_id))
+
+    async def _load(self, command_id: str) -> Saga:
+        def read(conn: Connection) -> Saga | None:
+            found = registry.find(conn, command_id)
+            return None if found is None else registry.load_saga(conn, found.root_id)
+
+        saga = await self._store.hot(read)
+        if saga is None:
+            raise OperationRefused("unknown_command")
+        return saga
+
+    async def _change(self, command_id: str, operator: str, change: Change) -> Saga:
+        for _ in range(TRIES):
+            saga = await self._load(command_id)
+            draft = Draft(saga, actor=operator, now_ms=self._clock.now_ms())
+            change(saga, draft)
+            draft.announce()
+            if saga.root.lease_owner is None:
+                draft.set(saga.root.command_id, next_check_at_ms=self._clock.now_ms())
+            try:
+                await self._store.commit(draft.unit())
+            except Stale:
+                continue
+            if self._wake is not None:
+                self._wake(saga.root.command_id)
+            return draft.committed()
+        raise OperationRefused("busy")
+
+
+def _decidable(saga: Saga) -> Approval:
+    if not saga.approvals:
+        raise OperationRefused("not_awaiting_approval", _standing(saga))
+    newest = saga.approvals[-1]
+    if newest.state is not ApprovalState.PENDING:
+        raise OperationRefused("already_decided", f"{newest.state} by {newest.decided_by or 'the system'}")
+    return newest
+
+
+def _check_approver(saga: Saga, operator: str) -> None:
+    """Nobody approves what they proposed, whatever alias they use."""
+    chain = {saga.root.principal, *json.loads(saga.root.params)["chain"]}
+    aliases = {name.rpartition(":")[2].casefold() for name in chain} | {name.casefold() for name in chain}
+    if operator.casefold() in aliases or operator.rpartition(":")[2].casefold() in aliases:
+        raise OperationRefused("proposer_cannot_approve")
+
+
+def _check_reason(reason: str) -> None:
+    if len(reason) > REASON_CHARS_MAX:
+        raise OperationRefused("reason_too_long", f"{len(reason)} > {REASON_CHARS_MAX}")
+
+
+def _standing(saga: Saga) -> str:
+    """What exists, in a few words."""
+    pivot = next((row for row in saga.members if row.effect_class is EffectClass.PIVOT), None)
+    if pivot is not None and pivot.state is State.SUCCESS:
+        return f"published as {pivot.external_resource_id}"
+    if pivot is not None and saga.root.phase is Phase.POST_PIVOT:
+        return "publishing has begun and its outcome is being found out"
+    return f"the command is {saga.root.state}"

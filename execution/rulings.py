@@ -1,0 +1,205 @@
+"""Carrying out a person's ruling: only a worker does it, with a fresh read-back, and refuses what the facts contradict.
+
+A ruling is requested on the review (verdict, operator, reason) and carried out here, because only workers hold
+credentials. It obeys quiescence like everything else, and it is a question put to reality before it is an answer:
+`absent` while the effect is there, or `present` while it is not, is refused and stays open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from execution.core.apply import record_receipt, settle_found, sighting_body
+from execution.core.command import Review
+from execution.core.draft import Draft
+from execution.core.events import Fact
+from execution.core.failures import Absent, Foreign, Present, Receipt, Sighting
+from execution.core.horizon import Next
+from execution.core.states import (
+    ApprovalState,
+    Blocker,
+    CompensationState,
+    EffectClass,
+    Kind,
+    Phase,
+    ReviewKind,
+    Settlement,
+    State,
+    Verdict,
+)
+from execution.core.transitions import Trigger
+from execution.drive import Drive
+
+_FINDINGS: Final = frozenset({ReviewKind.DRIFT, ReviewKind.DUPLICATE, ReviewKind.LATE_FACT, ReviewKind.STUCK})
+
+
+async def rule(drive: Drive, review_id: str) -> Next:
+    """Carry out the ruling that was requested on that review, or refuse it with the reason journaled."""
+    review = next(r for r in drive.saga.reviews if r.review_id == review_id)
+    row = drive.saga.member(review.command_id)
+    sighting, quiet = await _evidence(drive, review)
+
+    def change(draft: Draft) -> None:
+        known = next(r for r in draft.saga.reviews if r.review_id == review_id)
+        refusal = _refusal(draft, known, sighting, quiet, observable=_observable(drive, review))
+        body: dict[str, Any] = {"review_id": review_id, "verdict": known.verdict, "by": known.closed_by}
+        body |= {"reason": known.reason, "before": row.state}
+        if sighting is not None:
+            evidence = sighting_body(sighting, source=row.target_system, asked_at_ms=draft.now_ms, purpose="ruling")
+            body["evidence"] = evidence
+        if refusal is not None:
+            draft.note(review.command_id, Fact.RULED, body | {"refused": refusal})
+            draft.put_review(replace(known, verdict=None, closed_by=None, reason=f"refused: {refusal}"))
+            return
+        draft.note(review.command_id, Fact.RULED, body)
+        draft.put_review(replace(known, closed_at_ms=draft.now_ms))
+        _carry_out(drive, draft, known, sighting)
+        _lower_flags(draft, review.command_id)
+
+    return await drive.commit(change)
+
+
+def _observable(drive: Drive, review: Review) -> bool:
+    row = drive.saga.member(review.command_id)
+    if row.kind not in (Kind.STEP, Kind.COMPENSATION):
+        return False
+    return drive.action(review.command_id).observe is not None
+
+
+async def _evidence(drive: Drive, review: Review) -> tuple[Sighting | None, float | None]:
+    quiet = drive.env.doubts.remaining_s(drive.saga.open_attempts(review.command_id))
+    if not _observable(drive, review):
+        return None, quiet
+    action = drive.action(review.command_id)
+    return await drive.keeping(drive.env.performer.observe(action, drive.context(review.command_id))), quiet
+
+
+def _refusal(
+    draft: Draft, review: Review, sighting: Sighting | None, quiet: float | None, *, observable: bool
+) -> str | None:
+    """Why the facts do not allow it; None when they do."""
+    row = draft.row(review.command_id)
+    if review.kind in _FINDINGS and review.verdict == Verdict.CONTINUE:
+        return None
+    if row.state is not State.NEEDS_REVIEW:
+        return "no_longer_in_review"
+    match review.verdict:
+        case Verdict.PRESENT:
+            return "not_seen_there" if observable and not isinstance(sighting, Present) else None
+        case Verdict.ABSENT | Verdict.CONTINUE | Verdict.ABANDON if draft.saga.open_attempts(review.command_id):
+            if observable and not isinstance(sighting, Absent):
+                return "seen_there" if isinstance(sighting, Present | Foreign) else "cannot_be_read"
+            return "not_quiescent" if quiet is not None and quiet > 0 else None
+        case Verdict.CONTINUE | Verdict.ABANDON if isinstance(sighting, Present) and row.kind is Kind.STEP:
+            return "seen_there"
+        case Verdict.REBASE if not isinstance(sighting, Foreign | Absent):
+            return "nothing_to_rebase_on"
+        case Verdict.ABANDON if row.effect_class is EffectClass.PIVOT and draft.root.phase is Phase.COMPLETED:
+            return "already_completed"
+        case _:
+            return None
+
+
+def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | None) -> None:
+    command_id = review.command_id
+    row = draft.row(command_id)
+    if review.kind in _FINDINGS and row.state is not State.NEEDS_REVIEW:
+        return
+    match review.verdict:
+        case Verdict.PRESENT:
+            _present(draft, command_id, sighting)
+        case Verdict.ABSENT:
+            _close_attempts(draft, command_id)
+            draft.move(command_id, Trigger.RULED_ABSENT, next_retry_at_ms=draft.now_ms, claim_count=0)
+            _back_before_pivot(draft, command_id)
+        case Verdict.ABANDON:
+            _abandon(draft, command_id)
+        case Verdict.REBASE:
+            _rebase(draft, command_id, sighting)
+        case Verdict.COMPENSATE:
+            _abandon(draft, command_id)
+        case _:
+            _continue(drive, draft, command_id)
+
+
+def _present(draft: Draft, command_id: str, sighting: Sighting | None) -> None:
+    if isinstance(sighting, Present):
+        settle_found(draft, command_id, sighting)
+        record_receipt(draft, command_id, sighting.receipt, verified=True)
+    else:
+        record_receipt(draft, command_id, Receipt(resource_id="ruled", data={"ruled": True}), verified=False)
+        _close_attempts(draft, command_id)
+    draft.move(command_id, Trigger.RULED_PRESENT)
+    _resume_unwinding(draft)
+
+
+def _close_attempts(draft: Draft, command_id: str) -> None:
+    """A person answered for them after quiescence; they leave the watch list with that on record."""
+    for attempt in draft.saga.open_attempts(command_id):
+        quiet = replace(attempt, settlement=Settlement.QUIET, settled_at_ms=draft.now_ms, code="ruled_absent")
+        draft.put_attempt(quiet)
+
+
+def _back_before_pivot(draft: Draft, command_id: str) -> None:
+    if draft.row(command_id).effect_class is EffectClass.PIVOT and draft.root.phase is Phase.POST_PIVOT:
+        draft.phase(Phase.PRE_PIVOT)
+
+
+def _abandon(draft: Draft, command_id: str) -> None:
+    """Before the pivot the saga unwinds; after it only this step is given up, and the ending says so."""
+    _close_attempts(draft, command_id)
+    draft.move(command_id, Trigger.RULED_ABANDON)
+    _back_before_pivot(draft, command_id)
+    row = draft.row(command_id)
+    if row.kind is Kind.COMPENSATION:
+        assert row.compensates is not None
+        draft.set(row.compensates, compensation_state=CompensationState.FAILED)
+        if draft.root.state is State.NEEDS_REVIEW:
+            draft.move(draft.root.command_id, Trigger.RULED_ABANDON, {"code": "not_compensated"})
+        return
+    if draft.root.phase is Phase.PRE_PIVOT:
+        draft.set(draft.root.command_id, ending=draft.root.ending or "abandoned")
+
+
+def _continue(drive: Drive, draft: Draft, command_id: str) -> None:
+    row = draft.row(command_id)
+    if row.kind is Kind.GATE:
+        draft.move(command_id, Trigger.RULED_ACCEPT)
+        return
+    draft.move(
+        command_id, Trigger.RULED_CONTINUE, attempt_count=0, claim_count=0, next_retry_at_ms=None, error_class=None
+    )
+    _resume_unwinding(draft)
+
+
+def _resume_unwinding(draft: Draft) -> None:
+    if draft.root.state is State.NEEDS_REVIEW:
+        draft.move(draft.root.command_id, Trigger.RULED_COMPENSATE)
+
+
+def _rebase(draft: Draft, command_id: str, sighting: Sighting | None) -> None:
+    """What is there now becomes what is expected; the approval is void and asked for anew."""
+    found = sighting.receipt if isinstance(sighting, Foreign | Absent) else None
+    for approval in draft.saga.approvals:
+        if approval.state in (ApprovalState.PENDING, ApprovalState.APPROVED):
+            draft.put_approval(replace(approval, state=ApprovalState.VOID, decided_at_ms=draft.now_ms, reason="rebase"))
+            draft.note(command_id, Fact.APPROVAL_VOIDED, {"approval_id": approval.approval_id, "reason": "rebase"})
+    draft.move(
+        command_id,
+        Trigger.RULED_CONTINUE,
+        expected_version=found.version if found is not None else None,
+        attempt_count=0,
+        claim_count=0,
+        next_retry_at_ms=None,
+    )
+
+
+def _lower_flags(draft: Draft, command_id: str) -> None:
+    """Nothing asks for a person any more once the last open question is answered."""
+    still_open = [r for r in draft.saga.reviews if r.closed_at_ms is None]
+    if not any(r.command_id == command_id for r in still_open):
+        draft.set(command_id, human_review_required=False)
+    if not still_open:
+        draft.set(draft.root.command_id, human_review_required=False)
+        draft.unblock(Blocker.FINDING_OPEN)

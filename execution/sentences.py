@@ -1,0 +1,86 @@
+"""What agents are told to say and do. No sentence can be read as "published" while the journal does not prove it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from execution.core.command import Saga
+from execution.core.states import Blocker, EffectClass, State
+
+_SOON: Final = frozenset(
+    {
+        State.RECEIVED,
+        State.VALIDATING,
+        State.AUTHORIZED,
+        State.QUEUED,
+        State.DISPATCHING,
+        State.RUNNING,
+        State.RETRY_PENDING,
+        State.OUTCOME_UNKNOWN,
+        State.RECONCILING,
+        State.COMPENSATING,
+    }
+)
+
+_ENDINGS: Final = {
+    "rejected": "An approver rejected it.",
+    "approval_expired": "Nobody approved it in time.",
+    "cancelled": "It was cancelled.",
+    "superseded": "A later version took its place.",
+    "revoked": "The authority to do it was revoked.",
+    "abandoned": "A person decided to abandon it.",
+}
+
+
+def say_to_user(
+    saga: Saga, word: str, live: bool, unknown: tuple[str, ...], review: tuple[str, ...], given_up: tuple[str, ...]
+) -> str:
+    """One or two sentences, true whatever the reader skips."""
+    what = f"{saga.root.object_id} version {saga.root.object_version}"
+    if saga.root.is_terminal:
+        return _ended(saga, what, live, given_up)
+    if live:
+        return f"{what} is published. {_still(word, unknown, review)}"
+    pivot = next((r for r in saga.members if r.effect_class is EffectClass.PIVOT), None)
+    if pivot is not None and pivot.command_type in unknown:
+        return f"It is not known yet whether {what} was published. Remit is finding out; do not propose it elsewhere."
+    return f"{what} is not published. {_still(word, unknown, review)}"
+
+
+def _ended(saga: Saga, what: str, live: bool, given_up: tuple[str, ...]) -> str:
+    root = saga.root
+    if root.state is State.SUCCESS:
+        gaps = f" These steps were given up by a person: {', '.join(given_up)}." if given_up else ""
+        return f"{what} is {'published and verified' if live else 'done'}.{gaps}"
+    why = _ENDINGS.get(root.ending or "", "It failed before it could be published.")
+    undone = " What had been prepared was undone." if root.state is State.COMPENSATED else ""
+    return f"{what} was not published. {why}{undone}"
+
+
+def _still(word: str, unknown: tuple[str, ...], review: tuple[str, ...]) -> str:
+    if unknown:
+        return f"The outcome of {', '.join(unknown)} is not known yet; Remit is finding out."
+    if review:
+        return f"A person must decide about {', '.join(review)}."
+    return {
+        Blocker.AWAITING_APPROVAL: "It waits for a person's approval.",
+        Blocker.HELD: "It is held by a freeze.",
+        Blocker.AWAITING_AUTHORIZATION: "It waits for an operator's authorization.",
+        Blocker.SCHEDULED: "It waits for its scheduled time.",
+        Blocker.LOCKED: "It waits for another change of the same object.",
+        State.COMPENSATING: "What had been prepared is being undone.",
+    }.get(word, "The work goes on.")
+
+
+def next_action(word: str, done: bool) -> str:
+    """wait | tell_user | stop: what an agent should do with this answer."""
+    if done:
+        return "stop"
+    return "wait" if word in _SOON else "tell_user"
+
+
+def poll_after_s(word: str, done: bool) -> float:
+    """When asking again can make sense; 0 when it cannot."""
+    if done:
+        return 0.0
+    return 2.0 if word in _SOON else 30.0

@@ -1,0 +1,350 @@
+"""What happened? Answered from the journal alone, in words that never claim more than it proves.
+
+The registry's rows are folded into one word, the most doubtful first, then into sentences for people and instructions
+for agents. `live` needs a verified pivot; `done` needs an ended saga and nobody who must still answer a question.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection
+
+from execution.catalog import Catalog
+from execution.core.command import Command, Saga
+from execution.core.events import Event
+from execution.core.states import (
+    IN_DOUBT,
+    ApprovalState,
+    Blocker,
+    CompensationState,
+    EffectClass,
+    Kind,
+    Phase,
+    ReviewKind,
+    State,
+)
+from execution.ports import Clock
+from execution.proposal import (
+    Answers,
+    ApprovalView,
+    CommandView,
+    ReviewView,
+    StepView,
+    WaitingFor,
+)
+from execution.sentences import next_action, poll_after_s, say_to_user
+from execution.store import journal, registry
+from execution.store.writer import Store
+
+_DIVERGED: Final = frozenset({ReviewKind.DRIFT, ReviewKind.DUPLICATE, ReviewKind.CONFLICT})
+_BLOCKING: Final = (
+    Blocker.HELD,
+    Blocker.AWAITING_APPROVAL,
+    Blocker.AWAITING_AUTHORIZATION,
+    Blocker.LOCKED,
+    Blocker.SCHEDULED,
+)
+
+
+class StatusReader:
+    """Reads beside the writer; every answer is one snapshot."""
+
+    def __init__(self, store: Store, catalog: Catalog, clock: Clock) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._clock = clock
+
+    async def view(self, command_id: str) -> CommandView | None:
+        """The command's saga (a step's id answers with its saga); None when there is none."""
+        return await self._store.read(lambda conn: self._view(conn, command_id))
+
+    async def by_key(self, tenant: str, idempotency_key: str) -> CommandView | None:
+        """The newest generation of that key."""
+
+        def read(conn: Connection) -> CommandView | None:
+            found = registry.newest_generation(conn, tenant, idempotency_key)
+            return None if found is None else self._view(conn, found.root_id)
+
+        return await self._store.read(read)
+
+    async def recent(self, tenant: str, principal: str | None, limit: int = 10) -> tuple[CommandView, ...]:
+        """The newest commands of an agent (of the whole tenant when None)."""
+
+        def read(conn: Connection) -> tuple[CommandView, ...]:
+            roots = registry.recent(conn, tenant, principal=principal, limit=limit)
+            return tuple(view_of(registry.load_saga(conn, root.command_id)) for root in roots)
+
+        return await self._store.read(read)
+
+    async def listed(self, wanted: registry.Filter, limit: int = 50) -> tuple[CommandView, ...]:
+        """Commands that match, newest first."""
+
+        def read(conn: Connection) -> tuple[CommandView, ...]:
+            roots, _ = registry.page(conn, wanted, limit=limit)
+            return tuple(view_of(registry.load_saga(conn, root.command_id)) for root in roots)
+
+        return await self._store.read(read)
+
+    async def saga(self, command_id: str) -> Saga | None:
+        """The aggregate itself, for operators' tools."""
+
+        def read(conn: Connection) -> Saga | None:
+            found = registry.find(conn, command_id)
+            return None if found is None else registry.load_saga(conn, found.root_id)
+
+        return await self._store.read(read)
+
+    async def journal(self, command_id: str) -> tuple[Event, ...]:
+        """Every event of the command's saga in the order of their commits."""
+
+        def read(conn: Connection) -> tuple[Event, ...]:
+            found = registry.find(conn, command_id)
+            return () if found is None else journal.saga_chain(conn, found.root_id)
+
+        return await self._store.read(read)
+
+    def _view(self, conn: Connection, command_id: str) -> CommandView | None:
+        found = registry.find(conn, command_id)
+        return None if found is None else view_of(registry.load_saga(conn, found.root_id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """A saga in the words that answers are made of."""
+
+    word: str
+    live: bool
+    done: bool
+    unknown: tuple[str, ...]
+    review: tuple[str, ...]
+    succeeded: tuple[str, ...]
+    remaining: tuple[str, ...]
+    given_up: tuple[str, ...]
+    pivot: Command | None
+
+
+def fold(saga: Saga) -> Folded:
+    """The one word, and the lists behind it."""
+    forward = [row for row in saga.members if row.compensates is None]
+    pivot = next((row for row in forward if row.effect_class is EffectClass.PIVOT), None)
+    asked = any(review.closed_at_ms is None for review in saga.reviews)
+    unfinished = [row for row in forward if not row.is_terminal and row.state is not State.NEEDS_REVIEW]
+    return Folded(
+        word=_word(saga),
+        live=pivot is not None and pivot.state is State.SUCCESS and pivot.verified_at_ms is not None,
+        done=saga.root.is_terminal and not asked,
+        unknown=_names(saga.members, lambda row: row.state in IN_DOUBT),
+        review=_names(saga.members, lambda row: row.state in (State.NEEDS_REVIEW, State.CONFLICT)),
+        succeeded=_names(forward, lambda row: row.state is State.SUCCESS),
+        remaining=() if saga.root.is_terminal else _names(unfinished, lambda row: True),
+        given_up=_names(forward, lambda row: row.state is State.FAILED),
+        pivot=pivot,
+    )
+
+
+def _names(rows: list[Command] | tuple[Command, ...], wanted: Callable[[Command], bool]) -> tuple[str, ...]:
+    return tuple(row.command_type for row in rows if wanted(row))
+
+
+def _word(saga: Saga) -> str:
+    """The most doubtful first."""
+    root, states = saga.root, {row.state for row in saga.members}
+    if root.is_terminal:
+        return root.state
+    if State.RECONCILING in states:
+        return State.RECONCILING
+    if State.OUTCOME_UNKNOWN in states:
+        return State.OUTCOME_UNKNOWN
+    if root.state is State.NEEDS_REVIEW or states & {State.NEEDS_REVIEW, State.CONFLICT}:
+        return State.NEEDS_REVIEW
+    if root.state is State.COMPENSATING:
+        return State.COMPENSATING
+    for blocker in _BLOCKING:
+        if blocker in root.blocked_by:
+            return blocker
+    return State.RETRY_PENDING if State.RETRY_PENDING in states else root.state
+
+
+def view_of(saga: Saga) -> CommandView:
+    """The whole answer about a saga."""
+    root, folded = saga.root, fold(saga)
+    pivot = folded.pivot
+    waiting = _waiting_for(saga, folded)
+    return CommandView(
+        command_id=root.command_id,
+        workflow_id=root.workflow_id,
+        saga_id=root.saga_id,
+        decision_id=root.decision_id,
+        idempotency_key=root.idempotency_key,
+        principal=root.principal,
+        tenant=root.tenant,
+        intent=root.command_type,
+        site=root.site,
+        object_id=root.object_id,
+        object_version=root.object_version,
+        state=folded.word,
+        phase=root.phase,
+        ending=root.ending,
+        done=folded.done,
+        live=folded.live,
+        verified_at_ms=pivot.verified_at_ms if pivot is not None and folded.live else None,
+        created_at_ms=root.created_at_ms,
+        updated_at_ms=_updated(saga),
+        say_to_user=say_to_user(saga, folded.word, folded.live, folded.unknown, folded.review, folded.given_up),
+        next_action=next_action(folded.word, folded.done),
+        next_poll_after_s=poll_after_s(folded.word, folded.done),
+        external_version=pivot.external_version if pivot is not None and folded.live else None,
+        reference=pivot.result_reference if pivot is not None and folded.live else None,
+        error_code=root.error_code or next((row.error_code for row in saga.members if row.error_code), None),
+        blockers=tuple(sorted(root.blocked_by)),
+        approval=_approval(saga),
+        steps=tuple(_step(row) for row in saga.members),
+        answers=_answers(saga, folded, waiting),
+        waiting_for=waiting,
+        reviews=tuple(_reviews(saga)),
+    )
+
+
+def _updated(saga: Saga) -> int:
+    rows = (saga.root, *saga.members)
+    times = [
+        time
+        for row in rows
+        for time in (row.created_at_ms, row.started_at_ms, row.last_attempt_at_ms, row.completed_at_ms)
+        if time is not None
+    ]
+    return max(times)
+
+
+def _approval(saga: Saga) -> ApprovalView:
+    if not saga.approvals:
+        return ApprovalView(required=True, state="NOT_REQUESTED")
+    newest = saga.approvals[-1]
+    rejection = newest.reason if newest.state is ApprovalState.REJECTED else None
+    return ApprovalView(
+        required=True,
+        state=newest.state,
+        content_hash=newest.content_hash,
+        expires_at_ms=newest.expires_at_ms,
+        rejection=rejection,
+    )
+
+
+def _step(row: Command) -> StepView:
+    return StepView(
+        name=row.command_type,
+        kind=row.kind,
+        system=row.target_system,
+        effect_class=row.effect_class,
+        state=row.state,
+        attempts=row.attempt_count,
+        compensation_state=row.compensation_state,
+        external_resource_id=row.external_resource_id,
+        reference=row.result_reference,
+        error_code=row.error_code,
+        completed_at_ms=row.completed_at_ms,
+        next_check_at_ms=row.next_check_at_ms or row.next_retry_at_ms,
+    )
+
+
+def _reviews(saga: Saga) -> list[ReviewView]:
+    return [
+        ReviewView(
+            review_id=review.review_id,
+            kind=review.kind,
+            step=saga.member(review.command_id).command_type,
+            owner=review.owner,
+            opened_at_ms=review.opened_at_ms,
+            verdicts=tuple(review.verdicts.split(",")),
+        )
+        for review in saga.reviews
+        if review.closed_at_ms is None
+    ]
+
+
+def _waiting_for(saga: Saga, folded: Folded) -> WaitingFor | None:
+    root = saga.root
+    open_reviews = [review for review in saga.reviews if review.closed_at_ms is None]
+    if open_reviews:
+        first = open_reviews[0]
+        return WaitingFor(what=f"review {first.review_id} ({first.kind})", who=first.owner, since_ms=first.opened_at_ms)
+    if root.is_terminal:
+        return None
+    if folded.word == Blocker.AWAITING_APPROVAL:
+        asked = saga.approvals[-1].requested_at_ms if saga.approvals else root.created_at_ms
+        return WaitingFor(what="a person's approval", who="an approver", since_ms=asked)
+    if folded.word in (Blocker.HELD, Blocker.AWAITING_AUTHORIZATION):
+        return WaitingFor(what=folded.word.lower(), who="an operator", since_ms=_updated(saga))
+    if folded.word == Blocker.SCHEDULED:
+        return WaitingFor(what="the scheduled time", who="nobody", since_ms=root.created_at_ms)
+    if folded.word == Blocker.LOCKED:
+        return WaitingFor(what="another change of the same object", who="nobody", since_ms=root.created_at_ms)
+    return WaitingFor(what="the worker", who="nobody", since_ms=_updated(saga))
+
+
+def _answers(saga: Saga, folded: Folded, waiting: WaitingFor | None) -> Answers:
+    checked = [row.verified_at_ms for row in saga.members if row.verified_at_ms is not None]
+    person = waiting is not None and waiting.who != "nobody"
+    diverged = any(r.closed_at_ms is None and r.kind in _DIVERGED for r in saga.reviews)
+    return Answers(
+        executed=_executed(folded),
+        succeeded=folded.succeeded,
+        remaining=folded.remaining,
+        unknown=folded.unknown,
+        retry_safe=_retry_safe(folded),
+        direction=_direction(saga, folded),
+        compensation=_compensation(saga),
+        diverged=diverged,
+        checked_at_ms=max(checked, default=None),
+        resumable=not saga.root.is_terminal,
+        human=f"{waiting.who}: {waiting.what}" if person and waiting is not None else None,
+    )
+
+
+def _executed(folded: Folded) -> str:
+    if folded.pivot is None:
+        return "yes" if folded.done and not folded.given_up else "no"
+    if folded.pivot.state is State.SUCCESS:
+        return "yes"
+    in_doubt = folded.pivot.state in IN_DOUBT or folded.pivot.state is State.RUNNING
+    return "unknown" if in_doubt or folded.pivot.command_type in folded.review else "no"
+
+
+def _retry_safe(folded: Folded) -> str:
+    """Proposing the same again is always safe; this says what Remit itself may still repeat."""
+    if folded.done:
+        return "nothing_to_retry"
+    if folded.unknown:
+        return "not_before_reconciled"
+    return "person_decides" if folded.review else "automatic"
+
+
+def _direction(saga: Saga, folded: Folded) -> str:
+    if saga.root.is_terminal:
+        return "none"
+    turning = saga.root.state is State.COMPENSATING or saga.root.ending is not None
+    return "backward" if turning or saga.root.phase is Phase.UNWINDING else "forward"
+
+
+def _compensation(saga: Saga) -> str:
+    states = {row.compensation_state for row in saga.members if row.kind is Kind.STEP}
+    for state in (
+        CompensationState.FAILED,
+        CompensationState.UNKNOWN,
+        CompensationState.RUNNING,
+        CompensationState.PENDING,
+        CompensationState.DONE,
+    ):
+        if state in states:
+            return state.lower()
+    return "none"
+
+
+def plan_of(saga: Saga) -> dict[str, object]:
+    """The frozen parameters, for operators' tools."""
+    params: dict[str, object] = json.loads(saga.root.params)
+    return params
