@@ -1,0 +1,56 @@
+"""Publishing an article: SEO_ARTICLE_PUBLISH, version 1.
+
+One module per family of steps; this one puts them in order. Before the pivot everything can be unwound: the draft is
+trashed, the staged row cancelled. The pivot makes the approved bytes public. After it recovery goes forward only: the
+row is completed, the staged draft of a later version thrown away, and the message, which nobody can take back, goes out
+last. A step whose system is not configured, or that a proposal did not ask for, is not part of that proposal's saga.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from execution.catalog import Intent
+from execution.core.definition import SagaDefinition
+from execution.ports import Ports
+from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
+from execution.sagas.publish_notification import SEND_NOTIFICATION
+from execution.sagas.publish_plan import PublishSettings, plan
+from execution.sagas.publish_records import RECORD_PUBLICATION, STAGE_PUBLICATION_RECORD
+from execution.sagas.publish_wordpress import CREATE_WORDPRESS_DRAFT, PUBLISH_WORDPRESS_POST, TRASH_STAGED_DRAFT
+
+SEO_ARTICLE_PUBLISH_V1: Final = SagaDefinition[Ports](
+    name="SEO_ARTICLE_PUBLISH",
+    version=1,
+    intent="propose_publish",
+    operation="publish",
+    parts=(
+        CREATE_WORDPRESS_DRAFT,
+        STAGE_PUBLICATION_RECORD,
+        VALIDATE_PUBLICATION,
+        HUMAN_APPROVAL,
+        PUBLISH_WORDPRESS_POST,
+        RECORD_PUBLICATION,
+        TRASH_STAGED_DRAFT,
+        SEND_NOTIFICATION,
+    ),
+)
+
+
+def intent(settings: PublishSettings) -> Intent:
+    """The intent `propose_publish` of an installation with that configuration."""
+    return Intent(
+        name=SEO_ARTICLE_PUBLISH_V1.intent,
+        operation=SEO_ARTICLE_PUBLISH_V1.operation,
+        system="remit",
+        object_kind="article",
+        definition=replace(
+            SEO_ARTICLE_PUBLISH_V1,
+            deadline_s=settings.deadline_s,
+            approval_ttl_s=settings.approval_ttl_s,
+            max_lateness_s=settings.max_lateness_s,
+        ),
+        plan=partial(plan, settings),
+    )

@@ -1,0 +1,137 @@
+"""The gates of a publication: is it in order, and does a person say yes to exactly this?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from execution.core.command import Context
+from execution.core.definition import ApprovalGate, CheckGate, Finding
+from execution.core.failures import Absent, CannotTell, Present
+from execution.ports import Ports
+from execution.sagas.publish_checks import findings
+from execution.sagas.publish_params import Mode, PublishParams, artifact_ref, content_of
+from execution.sagas.publish_wordpress import PUBLISH, draft_marker, draft_of, look_at_draft, site_of, target_of
+
+VALIDATE: Final = "VALIDATE_PUBLICATION"
+APPROVAL: Final = "HUMAN_APPROVAL"
+
+
+async def validate(ports: Ports, context: Context) -> tuple[Finding, ...] | CannotTell:
+    """The article as frozen, the draft as it stands in the site now, and the place where it is to appear."""
+    params = PublishParams.of(context.params)
+    html = await content_of(ports.artifacts, params)
+    draft = await _draft_unchanged(ports, context)
+    if isinstance(draft, CannotTell):
+        return draft
+    place = await _place_free(ports, context, params)
+    if isinstance(place, CannotTell):
+        return place
+    return (*findings(params, html), *draft, *place)
+
+
+async def _draft_unchanged(ports: Ports, context: Context) -> tuple[Finding, ...] | CannotTell:
+    """Read back: what the site holds is what it stored when we created the draft."""
+    draft = draft_of(context)
+    seen = await site_of(ports, context).read(post_id=draft.resource_id)
+    if isinstance(seen, CannotTell):
+        return seen
+    if not isinstance(seen, Present):
+        return (Finding(code="draft_gone", where="content"),)
+    if seen.receipt.data.get("raw_hash") != draft.data.get("raw_hash") or not seen.receipt.data.get("raw_hash"):
+        return (Finding(code="draft_changed", where="content"),)
+    return ()
+
+
+async def _place_free(ports: Ports, context: Context, params: PublishParams) -> tuple[Finding, ...] | CannotTell:
+    """Nobody else holds the public slug, and what a later version writes over is still what was expected there."""
+    site = site_of(ports, context)
+    own = {draft_of(context).resource_id, params.post_id}
+    holder = await site.find_public(slug=params.slug)
+    if isinstance(holder, CannotTell):
+        return holder
+    if isinstance(holder, Present) and holder.receipt.resource_id not in own:
+        return (Finding(code="slug_taken", where="slug"),)
+    if params.mode is Mode.FIRST or params.post_id is None:
+        return ()
+    live = await site.read(post_id=params.post_id)
+    if isinstance(live, CannotTell):
+        return live
+    if isinstance(live, Present) and live.receipt.version == params.base_version:
+        return ()
+    return (Finding(code="live_changed" if isinstance(live, Present) else "live_gone", where="base_version"),)
+
+
+async def subject(ports: Ports, context: Context) -> Mapping[str, Any] | CannotTell:
+    """What a person approves: what would be done, where, to whom, and how the site stored it.
+
+    CannotTell when the draft is not what our receipt says: nobody shall approve something else than what goes live.
+    """
+    draft = draft_of(context)
+    seen = await look_at_draft(ports, context, draft_marker(context), draft.resource_id)
+    if isinstance(seen, CannotTell):
+        return seen
+    if not isinstance(seen, Present):
+        return CannotTell(code="draft_gone" if isinstance(seen, Absent) else f"draft_{seen.code}")
+    if seen.receipt.data.get("raw_hash") != draft.data.get("raw_hash"):
+        return CannotTell(code="draft_changed")
+    params = PublishParams.of(context.params)
+    target = target_of(context, params)
+    return {
+        **_proposed(params),
+        "baseline": {
+            "post_id": draft.resource_id,
+            "raw_hash": draft.data.get("raw_hash"),
+            "version": draft.version,
+            "preview": draft.reference,
+        },
+        "target": {
+            "site": params.site,
+            "slug": params.slug,
+            "url": params.url,
+            "mode": params.mode.value,
+            "post_id": target.post_id,
+            "expected_version": target.expected_version,
+        },
+        "difference": list(seen.difference),
+    }
+
+
+def _proposed(params: PublishParams) -> dict[str, Any]:
+    return {
+        "title": params.title,
+        "site": params.site,
+        "article_id": params.article_id,
+        "version": params.version,
+        "proposal_hash": params.proposal_hash,
+        "content_ref": artifact_ref(params.content_sha256),
+        "content_sha256": params.content_sha256,
+        "content_bytes": params.content_bytes,
+        "content_format": params.content_format,
+        "source_ref": artifact_ref(params.source_sha256),
+        "excerpt": params.excerpt,
+        "meta_description": params.meta_description,
+        "categories": list(params.categories),
+        "tags": list(params.tags),
+        "sources": list(params.sources),
+        "structured_data": params.structured_data,
+        "publish_at": params.publish_at,
+        "recipients": list(params.recipients),
+        "removed": list(params.removed),
+        "hidden": list(params.hidden),
+        "policy_version": params.policy_version,
+    }
+
+
+VALIDATE_PUBLICATION: Final = CheckGate[Ports](
+    name=VALIDATE,
+    check=validate,
+    summary="title, address, content, links, structured data and the stored draft are in order",
+)
+
+HUMAN_APPROVAL: Final = ApprovalGate[Ports](
+    name=APPROVAL,
+    guards=PUBLISH,
+    subject=subject,
+    summary="a person says yes to exactly these bytes, this address, this time and these recipients",
+)

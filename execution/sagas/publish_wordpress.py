@@ -1,0 +1,235 @@
+"""The WordPress steps of a publication: a draft of our own, the pivot that makes it public, and the draft's removal.
+
+A first version publishes the post that its draft created. A later version stages a draft as well, which is the baseline
+that people approve and is thrown away afterwards; its pivot writes the approved bytes over the post that is live, under
+the version that was expected there. Either way the request of the pivot carries every approved byte, never just a
+status, so that an edit made in between cannot go live unapproved.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from execution.core.command import Context
+from execution.core.definition import Action, LookupContract, OnRefused, Prepared, Step
+from execution.core.failures import Absent, FailureClass, Foreign, Receipt, Sighting, Unprepared
+from execution.core.identity import BusinessKey, marker
+from execution.core.retry import RetryPolicy
+from execution.core.states import EffectClass, Repeat
+from execution.ports import Ports, WordPress
+from execution.sagas.publish_params import Mode, PublishParams, article_of, resource
+
+SYSTEM: Final = "wordpress"
+DRAFT: Final = "CREATE_WORDPRESS_DRAFT"
+TRASH_DRAFT: Final = "TRASH_WORDPRESS_DRAFT"
+PUBLISH: Final = "PUBLISH_WORDPRESS_POST"
+TRASH_STAGED: Final = "TRASH_STAGED_DRAFT"
+DRAFT_OPERATION: Final = "draft"
+_GENERATION: Final = re.compile(r"#[a-z2-7]{16}")
+
+_BY_MARKER: Final = LookupContract(
+    strength="strong",
+    covers="every post of the site, whoever created it: by stored id, by marker, by public slug, trash included",
+    authority="a read as the account itself (users/me, context=edit) must show that it sees the drafts of others",
+    cache_bypass="authenticated, context=edit",
+)
+_BY_ID: Final = LookupContract(
+    strength="strong",
+    covers="the one post, by stored id, whoever changed it",
+    authority="the post itself answers with context=edit; its absence counts only as the account that may see it",
+    cache_bypass="authenticated, context=edit",
+)
+
+
+def site_of(ports: Ports, context: Context) -> WordPress:
+    """The site's port. Raises Unprepared when this process has none for it."""
+    site = ports.wordpress.get(context.site)
+    if site is None:
+        raise Unprepared(FailureClass.PERMANENT, "site_not_configured")
+    return site
+
+
+def draft_of(context: Context) -> Receipt:
+    """The receipt of our draft. Raises Unprepared when there is none."""
+    receipt = context.receipts.get(DRAFT)
+    if receipt is None:
+        raise Unprepared(FailureClass.PERMANENT, "draft_missing")
+    return receipt
+
+
+def draft_marker(context: Context) -> str:
+    """The marker that our draft carries, from whichever step or gate of the same saga it is asked."""
+    params = PublishParams.of(context.params)
+    generation = _GENERATION.search(context.key)
+    key = BusinessKey(
+        tenant=context.tenant,
+        system=SYSTEM,
+        operation=DRAFT_OPERATION,
+        site=context.site,
+        object_id=params.article_id,
+        version=params.version,
+        generation=generation.group() if generation else "",
+    )
+    return marker(context.installation, key)
+
+
+async def look_at_draft(ports: Ports, context: Context, marker_: str, known_id: str | None) -> Sighting:
+    """Our draft, or who stands in its place. The post that this version is to write over stands in nobody's way."""
+    params = PublishParams.of(context.params)
+    article = await article_of(ports.artifacts, params)
+    seen = await site_of(ports, context).observe_draft(marker=marker_, article=article, known_id=known_id)
+    if isinstance(seen, Foreign) and seen.code == "slug_taken" and seen.receipt is not None:
+        return Absent() if seen.receipt.resource_id == params.post_id else seen
+    return seen
+
+
+async def _create(ports: Ports, context: Context) -> Prepared:
+    article = await article_of(ports.artifacts, PublishParams.of(context.params))
+    return await site_of(ports, context).create_draft(marker=context.marker, article=article)
+
+
+async def _find_draft(ports: Ports, context: Context) -> Sighting:
+    known = context.receipts.get(DRAFT)
+    return await look_at_draft(ports, context, context.marker, known.resource_id if known else None)
+
+
+async def _verify_draft(ports: Ports, context: Context, receipt: Receipt) -> Sighting:
+    return await look_at_draft(ports, context, context.marker, receipt.resource_id)
+
+
+async def _trash(ports: Ports, context: Context) -> Prepared:
+    draft = draft_of(context)
+    return site_of(ports, context).trash(post_id=draft.resource_id, expected_version=draft.version)
+
+
+async def _find_trashed(ports: Ports, context: Context) -> Sighting:
+    draft = draft_of(context)
+    return await site_of(ports, context).observe_trashed(post_id=draft.resource_id, expected_version=draft.version)
+
+
+async def _verify_trashed(ports: Ports, context: Context, receipt: Receipt) -> Sighting:
+    return await _find_trashed(ports, context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The post that the pivot writes to, and the version that must stand there until then."""
+
+    post_id: str
+    expected_version: str
+
+
+def target_of(context: Context, params: PublishParams) -> Target:
+    """Our draft's own post for a first version, else the one recorded. A ruling may have moved the expected version."""
+    if params.mode is Mode.FIRST:
+        draft = draft_of(context)
+        return Target(post_id=draft.resource_id, expected_version=context.expected_version or draft.version)
+    expected = context.expected_version or params.base_version
+    if params.post_id is None or not expected:
+        raise Unprepared(FailureClass.PERMANENT, "target_missing")
+    return Target(post_id=params.post_id, expected_version=expected)
+
+
+async def _publish(ports: Ports, context: Context) -> Prepared:
+    params = PublishParams.of(context.params)
+    target, article, site = (
+        target_of(context, params),
+        await article_of(ports.artifacts, params),
+        site_of(ports, context),
+    )
+    write = site.update if params.mode is Mode.UPDATE else site.publish
+    return await write(post_id=target.post_id, expected_version=target.expected_version, article=article)
+
+
+async def _find_publication(ports: Ports, context: Context) -> Sighting:
+    params = PublishParams.of(context.params)
+    target = target_of(context, params)
+    baseline = draft_of(context).data.get("raw_hash")
+    return await site_of(ports, context).observe_publication(
+        post_id=target.post_id,
+        expected_version=target.expected_version,
+        article=await article_of(ports.artifacts, params),
+        baseline_hash=baseline if isinstance(baseline, str) else "",
+    )
+
+
+async def _verify_publication(ports: Ports, context: Context, receipt: Receipt) -> Sighting:
+    """Live with our content under the approved slug: a site that renamed it says so in `difference`."""
+    return await _find_publication(ports, context)
+
+
+CREATE_WORDPRESS_DRAFT: Final = Step[Ports](
+    name=DRAFT,
+    effect=EffectClass.COMPENSABLE,
+    action=Action(
+        system=SYSTEM,
+        operation=DRAFT_OPERATION,
+        forward=_create,
+        observe=_find_draft,
+        verify=_verify_draft,
+        repeat=Repeat.NEVER,
+        lookup=_BY_MARKER,
+    ),
+    compensation=Action(
+        system=SYSTEM,
+        operation="trash_draft",
+        forward=_trash,
+        observe=_find_trashed,
+        verify=_verify_trashed,
+        repeat=Repeat.NEVER,
+        retry=RetryPolicy(attempts_max=5, base_s=2.0),
+        lookup=_BY_ID,
+    ),
+    compensation_type=TRASH_DRAFT,
+    compensable_while="the draft is as we stored it and not public",
+    resource=resource,
+    receipt_columns=("status", "slug", "raw_hash", "modified_gmt"),
+    summary="store the article as a draft that only editors see",
+    manual="look for the draft by its slug remit-… in the site's list of posts, trash included",
+)
+
+PUBLISH_WORDPRESS_POST: Final = Step[Ports](
+    name=PUBLISH,
+    effect=EffectClass.PIVOT,
+    action=Action(
+        system=SYSTEM,
+        operation="publish",
+        forward=_publish,
+        observe=_find_publication,
+        verify=_verify_publication,
+        repeat=Repeat.NEVER,
+        lookup=_BY_ID,
+    ),
+    resource=resource,
+    on_refused=OnRefused.UNWIND,
+    on_exhausted=OnRefused.REVIEW,
+    receipt_columns=("status", "slug", "published_at", "raw_hash", "modified_gmt"),
+    summary="make the approved bytes public under their address",
+    manual="compare the public page with the approved preview; the post's revisions show what stood there before",
+)
+
+TRASH_STAGED_DRAFT: Final = Step[Ports](
+    name=TRASH_STAGED,
+    effect=EffectClass.RETRYABLE,
+    action=Action(
+        system=SYSTEM,
+        operation="trash_staged",
+        forward=_trash,
+        observe=_find_trashed,
+        verify=_verify_trashed,
+        repeat=Repeat.BY_KEY,
+        retry=RetryPolicy(attempts_max=5, base_s=2.0),
+        lookup=_BY_ID,
+    ),
+    resource=resource,
+    requires=(PUBLISH,),
+    when=lambda params: params["mode"] != Mode.FIRST,
+    on_refused=OnRefused.REVIEW,
+    on_exhausted=OnRefused.REVIEW,
+    finish_only=True,
+    receipt_columns=("status",),
+    summary="throw away the draft that was the baseline of a later version",
+    manual="trash the draft with the slug remit-… by hand; the public post does not depend on it",
+)
