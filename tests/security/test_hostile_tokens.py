@@ -7,6 +7,8 @@ import traceback
 import pytest
 
 from capabilities.errors import ClockSkewError, CredentialCode, CredentialError
+from capabilities.jws import ED25519_ORDER, P256_ORDER, is_canonical_signature
+from capabilities.keys import Algorithm
 from capabilities.token import Capability
 from tests.security.forge import JTI, KID, NOW_S, claims, es256_token, header, token, verifier
 from tests.security.hostile_tokens import HostileToken, corpus
@@ -88,6 +90,23 @@ def test_two_spellings_of_one_header_are_two_signatures_and_one_identity() -> No
     respelt = dict(reversed(header().items()))
     first, second = verifier().verify(token(), NOW_S), verifier().verify(token(head=respelt), NOW_S)
     assert first == second
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "scalar", "canonical"),
+    [
+        (Algorithm.EDDSA, (ED25519_ORDER - 1).to_bytes(32, "little"), True),
+        (Algorithm.EDDSA, ED25519_ORDER.to_bytes(32, "little"), False),
+        (Algorithm.EDDSA, b"\xff" * 32, False),
+        (Algorithm.ES256, (P256_ORDER // 2).to_bytes(32, "big"), True),
+        (Algorithm.ES256, (P256_ORDER // 2 + 1).to_bytes(32, "big"), False),
+        (Algorithm.ES256, bytes(32), False),
+    ],
+)
+def test_a_signature_has_one_form_even_if_the_library_below_accepted_another(
+    algorithm: Algorithm, scalar: bytes, canonical: bool
+) -> None:
+    assert is_canonical_signature(algorithm, b"\x01" * 32 + scalar) is canonical
 
 
 def test_a_capability_keeps_no_text_of_its_token() -> None:
