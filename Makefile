@@ -9,7 +9,7 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 INSTALL = $(PIP) install --require-hashes --only-binary=:all:
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
   --no-annotate pyproject.toml build-requirements.in
-# Two processes; tests that share one started service stay together (xdist_group). TESTS="-k name" narrows a run.
+# Tests that share one started service run in one process (xdist_group). TESTS="-k name" narrows a run.
 JOBS ?= 2
 TESTS ?=
 SEEDS ?= 20000
@@ -23,7 +23,7 @@ demo: $(VENV)/.run ## install what runs, nothing else, and show the product agai
 	$(BIN)/remit demo
 
 test: $(VENV)/.dev ## run the tests (real services: `make services` first, else those tests are skipped)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(TESTS)
+	$(BIN)/python -m pytest -n $(JOBS) $(TESTS)
 
 check: $(VENV)/.dev ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .

@@ -248,6 +248,8 @@ def _put(connection: sa.Connection, row: Row | None, record: PublicationRecord, 
     if row is None:
         connection.execute(sa.insert(PUBLICATIONS).values(**fields, revision=1))
         return Landed(receipt=_receipt(record.key, status, 1))
+    if all(getattr(row, name) == value for name, value in fields.items()):
+        return Landed(receipt=_receipt(record.key, status, row.revision))
     return _write(connection, row, fields, record.key, status)
 
 

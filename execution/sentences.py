@@ -62,14 +62,15 @@ def _still(word: str, unknown: tuple[str, ...], review: tuple[str, ...]) -> str:
         return f"The outcome of {', '.join(unknown)} is not known yet; Remit is finding out."
     if review:
         return f"A person must decide about {', '.join(review)}."
-    return {
+    waiting: dict[str, str] = {
         Blocker.AWAITING_APPROVAL: "It waits for a person's approval.",
         Blocker.HELD: "It is held by a freeze.",
         Blocker.AWAITING_AUTHORIZATION: "It waits for an operator's authorization.",
         Blocker.SCHEDULED: "It waits for its scheduled time.",
         Blocker.LOCKED: "It waits for another change of the same object.",
         State.COMPENSATING: "What had been prepared is being undone.",
-    }.get(word, "The work goes on.")
+    }
+    return waiting.get(word, "The work goes on.")
 
 
 def next_action(word: str, done: bool) -> str:

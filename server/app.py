@@ -7,12 +7,13 @@ not imported: commands and workers never import MCP.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -92,17 +93,11 @@ class Installation:
         """The one tenant of this installation."""
         return self.config.settings.gateway.tenant
 
-    def operations(self, ports: Ports | None = None) -> Operations:
-        """What operators do. Without ports nothing can look at the outside."""
+    def operations(self) -> Operations:
+        """What operators do. Workers notice within a sweep."""
         from execution.operations import Operations
 
-        return Operations(self.store, self.catalog, ports or self.inside(), self.clock, self.ids)
-
-    def inside(self) -> Ports:
-        """Ports to our own content store alone."""
-        from server.outside import StoredArtifacts
-
-        return Ports(artifacts=StoredArtifacts(self.store))
+        return Operations(self.store, self.clock)
 
     def worker(self, ports: Ports) -> Worker:
         """A worker of this process."""
@@ -127,8 +122,8 @@ class Installation:
         keys = KeySource(self.config.path(gateway.jwks))
         return Verifier(keys=keys, issuer=gateway.issuer, audience=gateway.audience, tenant=gateway.tenant)
 
-    def tools(self) -> Tools:
-        """The agent's tools behind their gateway."""
+    def tools(self, wake: Callable[[str], None] | None = None) -> Tools:
+        """The agent's tools behind their gateway. `wake` tells a worker in this process of what was accepted."""
         from execution.intake import Intake
         from server.gateway import Gateway
         from server.preview import PlanPreview
@@ -136,7 +131,9 @@ class Installation:
         from server.tools import Tools
 
         settings = self.config.settings
-        intake = Intake(self.store, self.catalog, self.clock, self.ids, self.engine)
+        intake = Intake(
+            self.store, self.catalog, self.clock, self.ids, self.engine, wake=wake, offload=asyncio.to_thread
+        )
         gateway = Gateway(
             verifier=self.verifier(),
             token_file=self.config.token_file,
@@ -147,8 +144,7 @@ class Installation:
             lists=frozenset(settings.notify),
             sites=frozenset(settings.site),
         )
-        previewer = PlanPreview(self.catalog)
-        return Tools(gateway=gateway, previewer=previewer, clock=self.clock, ids=self.ids)
+        return Tools(gateway=gateway, previewer=PlanPreview(intake), clock=self.clock, ids=self.ids)
 
 
 @asynccontextmanager

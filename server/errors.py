@@ -147,8 +147,8 @@ _TOKEN_FILE_CODES: Final = frozenset(
 )
 
 
-def from_intake(error: IntakeRefused) -> Refusal:
-    """What the acceptance transaction refused."""
+def from_intake(error: IntakeRefused, command_id: str | None = None) -> Refusal:
+    """What the acceptance transaction refused. `command_id`: only when the caller may see that command."""
     fix = _FIXES.get(error.code, "Correct the field that is named, or ask the person you work for.")
     return Refusal(
         code=error.code,
@@ -159,5 +159,5 @@ def from_intake(error: IntakeRefused) -> Refusal:
         retryable=error.retryable or error.code in _RETRYABLE,
         retry_after_s=30.0 if error.retryable or error.code in _RETRYABLE else None,
         differing=error.differing,
-        command_id=error.command_id,
+        command_id=command_id,
     )

@@ -45,7 +45,9 @@ STRINGS_SEARCHED_MAX: Final = 20_000
 
 BY_HASH: Final = "artifact://sha256/"
 _MEDIA_TYPES: Final = {"markdown": "text/markdown", "html": "text/html", "blocks": "text/x-wordpress-blocks"}
-_VOLATILE: Final = frozenset({"article_id", "version", "site", "content", "wait_seconds", "preview", "repeat_of"})
+_VOLATILE: Final = frozenset(
+    {"article_id", "version", "site", "content", "payload_ref", "wait_seconds", "preview", "repeat_of"}
+)
 
 log = logging.getLogger("remit.gateway")
 
@@ -76,18 +78,26 @@ class RefusalRow:
     code: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """Stored content: its hash (64 hex digits) and size."""
+
+    sha256: str
+    size: int
+
+
 class Records(Protocol):
     """What the gateway needs of the store besides intake and status."""
 
     async def is_revoked(self, scopes: frozenset[RevocationScope]) -> bool: ...
     async def revoke(self, scope: RevocationScope, reason: str) -> None: ...
     async def file_refusal(self, row: RefusalRow) -> None: ...
-    async def payload_bytes(self, ref: str) -> int | None: ...
+    async def payload(self, ref: str) -> Payload | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """A proposal that the gateway lets through. content_sha256 is None for a payload reference by name."""
+    """A proposal that the gateway lets through."""
 
     proposal: Proposal
     proposer: Proposer
@@ -133,14 +143,15 @@ class Gateway:
         target = f"site/{arguments.site}/{arguments.article_id}"
         capability = await self._caller("propose_publish", target)
         try:
-            size, detail = await self._within_scope(arguments, capability, target)
+            payload = await self._payload(arguments)
+            detail = self._within_scope(arguments, capability, target, payload.size)
         except GatewayRefused as error:
             raise await self._filed(error.refusal, capability, "propose_publish", target) from None
         return Admitted(
-            proposal=normal_form(arguments, correlation_id, trace_id),
+            proposal=normal_form(arguments, payload.sha256, correlation_id, trace_id),
             proposer=proposer_of(capability, detail),
             capability=capability,
-            content_bytes=size,
+            content_bytes=payload.size,
         )
 
     async def accept(self, admitted: Admitted) -> Accepted:
@@ -150,7 +161,8 @@ class Gateway:
             return await self._proposals.propose(proposal, admitted.proposer)
         except IntakeRefused as error:
             target = f"site/{proposal.site}/{proposal.object_id}"
-            raise await self._filed(from_intake(error), admitted.capability, proposal.intent, target) from None
+            found = from_intake(error, command_id=await self._may_name(error.command_id, admitted.capability))
+            raise await self._filed(found, admitted.capability, proposal.intent, target) from None
 
     async def command(self, arguments: QueryCommandStatus) -> CommandView:
         """The one command that was asked for. Absent and forbidden are the same answer."""
@@ -177,6 +189,11 @@ class Gateway:
         claims = capability.claims
         views = await self._statuses.recent(claims.tenant, claims.sub)
         return tuple(view for view in views if _visible(capability, view))
+
+    async def _may_name(self, command_id: str | None, capability: Capability) -> str | None:
+        """The id, when the caller's query scope covers that command."""
+        view = None if command_id is None else await self._statuses.view(command_id)
+        return command_id if view is not None and _visible(capability, view) else None
 
     async def _find(self, arguments: QueryCommandStatus, capability: Capability) -> CommandView | None:
         if arguments.command_id is not None:
@@ -214,10 +231,9 @@ class Gateway:
         except UnicodeDecodeError:
             raise CredentialError(CredentialCode.MALFORMED_TOKEN) from None
 
-    async def _within_scope(
-        self, arguments: ProposePublish, capability: Capability, target: str
-    ) -> tuple[int, AuthorizationDetail]:
-        size = await self._content_bytes(arguments)
+    def _within_scope(
+        self, arguments: ProposePublish, capability: Capability, target: str, size: int
+    ) -> AuthorizationDetail:
         if size > CONTENT_BYTES_MAX:
             raise refused("limit_exceeded", field="content", limit=CONTENT_BYTES_MAX, actual=size)
         repeat = arguments.repeat_of is not None
@@ -229,18 +245,19 @@ class Gateway:
             raise refused("unknown_site", field="site")
         if not set(arguments.notify or ()) <= self._lists:
             raise refused("unknown_list", field="notify")
-        return size, detail
+        return detail
 
-    async def _content_bytes(self, arguments: ProposePublish) -> int:
+    async def _payload(self, arguments: ProposePublish) -> Payload:
         if (arguments.content is None) == (arguments.payload_ref is None):
             fix = "Give exactly one of content and payload_ref."
             raise GatewayRefused(refusal("invalid_argument", field="content", fix=fix))
         if arguments.content is not None:
-            return len(arguments.content.encode())
-        size = await self._records.payload_bytes(arguments.payload_ref or "")
-        if size is None:
+            content = arguments.content.encode()
+            return Payload(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+        found = await self._records.payload(arguments.payload_ref or "")
+        if found is None:
             raise refused("payload_missing", field="payload_ref")
-        return size
+        return found
 
     async def _burn(self, raw: str) -> None:
         try:
@@ -286,21 +303,16 @@ class QueryRates:
         return 0.0 if allowed else math.ceil((1 - left) * QUERY_WINDOW_S / uses_max)
 
 
-def normal_form(arguments: ProposePublish, correlation_id: str, trace_id: str | None) -> Proposal:
-    """The proposal that an equal intent always becomes, whichever optional arguments were spelt out."""
-    content = None if arguments.content is None else arguments.content.encode()
+def normal_form(arguments: ProposePublish, sha256: str, correlation_id: str, trace_id: str | None) -> Proposal:
+    """The proposal that an equal intent always becomes: content enters by its hash, however it was handed over."""
     meaning = arguments.model_dump(mode="json", exclude=set(_VOLATILE), exclude_none=True)
-    meaning.pop("payload_ref", None)
-    if content is not None:
-        meaning["content_sha256"] = hashlib.sha256(content).hexdigest()
-    elif arguments.payload_ref is not None and arguments.payload_ref.startswith(BY_HASH):
-        meaning["content_sha256"] = arguments.payload_ref.removeprefix(BY_HASH)
+    content = None if arguments.content is None else arguments.content.encode()
     return Proposal(
         intent="propose_publish",
         site=arguments.site,
         object_id=arguments.article_id,
         version=arguments.version,
-        arguments=meaning,
+        arguments=meaning | {"content_sha256": sha256},
         content=content,
         content_media_type=_MEDIA_TYPES[arguments.content_format],
         payload_ref=arguments.payload_ref,

@@ -2,56 +2,53 @@
 
 from __future__ import annotations
 
-import hashlib
-
-from execution.catalog import Catalog, Intent, Previous
+from execution.catalog import Intent
 from execution.core.definition import ApprovalGate, CheckGate, Part, Step
+from execution.intake import Intake
 from execution.ports import Ports
 from execution.proposal import IntakeRefused
 from server.errors import GatewayRefused, from_intake
 from server.gateway import Admitted
-from server.results import Approval, PlannedStep, Preview
+from server.results import Approval, PlannedStep, Preview, moment
 
 
 class PlanPreview:
-    """`server.tools.Previewer` over the catalog."""
+    """`server.tools.Previewer` over intake, which plans without writing."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
 
     async def preview(self, admitted: Admitted) -> Preview:
         """The steps, the target and what has to be approved. Raises GatewayRefused for what planning refuses."""
         proposal = admitted.proposal
-        intent = self._catalog.intents[proposal.intent]
-        digest = _digest(admitted)
         try:
-            plan = intent.plan(proposal, digest, Previous())
+            intent, plan, key = await self._intake.preview(proposal, admitted.proposer)
         except IntakeRefused as error:
             raise GatewayRefused(from_intake(error)) from None
-        parts = [part for part in intent.definition.parts if part.when(plan.params)]
+        known = not plan.params
+        parts = [] if known else [part for part in intent.definition.parts if part.when(plan.params)]
         needed = any(isinstance(part, ApprovalGate) for part in parts)
         return Preview(
             accepted=False,
-            say_to_user=_sentence(intent, proposal.object_id, proposal.version, proposal.site, needed),
+            say_to_user=_KNOWN if known else _sentence(intent, admitted, needed),
+            idempotency_key=key,
             target=f"{proposal.site}: {proposal.object_id}, version {proposal.version}",
-            content_sha256=digest,
+            content_sha256=str(proposal.arguments["content_sha256"]),
             content_bytes=admitted.content_bytes,
-            publish_at=proposal.arguments.get("publish_at"),
+            publish_at=moment(plan.not_before_ms),
             approval=Approval(required=needed, state="NOT_REQUESTED"),
             steps=[_planned(part) for part in parts],
         )
 
 
-def _digest(admitted: Admitted) -> str:
+_KNOWN = "This version was proposed before; proposing the same values again returns that command. Nothing was proposed."
+
+
+def _sentence(intent: Intent, admitted: Admitted, needed: bool) -> str:
     proposal = admitted.proposal
-    if proposal.content is not None:
-        return hashlib.sha256(proposal.content).hexdigest()
-    return str(proposal.arguments.get("content_sha256", ""))
-
-
-def _sentence(intent: Intent, name: str, version: int, site: str, needed: bool) -> str:
     approval = " A person would have to approve it." if needed else ""
-    return f"This is only a preview of version {version} of {name} on {site}; nothing was proposed.{approval}"
+    what = f"version {proposal.version} of {intent.object_kind} {proposal.object_id} on {proposal.site}"
+    return f"This is only a preview of {what}; nothing was proposed.{approval}"
 
 
 def _planned(part: Part[Ports]) -> PlannedStep:

@@ -6,7 +6,7 @@ from capabilities.revocation import RevocationScope
 from execution.ports import Clock
 from execution.store import artifacts, authority, refusals
 from execution.store.writer import Store
-from server.gateway import BY_HASH, RefusalRow
+from server.gateway import BY_HASH, Payload, RefusalRow
 
 BY_NAME = "artifact://"
 
@@ -47,8 +47,8 @@ class StoreRecords:
         )
         await self._store.transact(lambda conn: refusals.record(conn, refused))
 
-    async def payload_bytes(self, ref: str) -> int | None:
-        """The size of stored content, None when there is none."""
+    async def payload(self, ref: str) -> Payload | None:
+        """Stored content by hash or by name, None when it is not there."""
         digest: str | None = ref.removeprefix(BY_HASH)
         if not ref.startswith(BY_HASH):
             name = ref.removeprefix(BY_NAME)
@@ -57,4 +57,6 @@ class StoreRecords:
             return None
         wanted = digest
         found = await self._store.read(lambda conn: artifacts.get(conn, wanted))
-        return None if found is None or found.content is None else found.size
+        if found is None or found.content is None:
+            return None
+        return Payload(sha256=found.sha256, size=found.size)

@@ -196,9 +196,23 @@ def status(
 ) -> CommandStatus:
     """The answer about one command, within its size."""
     steps, cursor = _page(view.steps, page) if detailed else (_in_motion(view.steps), None)
-    answer = CommandStatus(
+    changes = {
+        "say_to_user": view.say_to_user[:SENTENCE_CHARS_MAX],
+        "deduplicated": deduplicated,
+        "original_at": moment(original_ms) if deduplicated else None,
+        "steps": [_step(step, detailed) for step in steps],
+        "reviews": _reviews(view) if detailed and view.reviews else None,
+        "cursor": cursor,
+        "truncated": f"{len(view.steps)} steps in pages; pass cursor for the next" if cursor else None,
+    }
+    return fit(full(view).model_copy(update=changes), DETAILED_CHARS_MAX if detailed else CONCISE_CHARS_MAX)
+
+
+def full(view: CommandView) -> CommandStatus:
+    """Everything that is known about one command."""
+    return CommandStatus(
         command_id=view.command_id,
-        say_to_user=view.say_to_user[:SENTENCE_CHARS_MAX],
+        say_to_user=view.say_to_user,
         next_action=view.next_action,
         next_poll_after_s=view.next_poll_after_s,
         state=view.state,
@@ -209,21 +223,16 @@ def status(
         url=view.reference,
         external_version=view.external_version,
         error_code=view.error_code,
-        deduplicated=deduplicated,
-        original_at=moment(original_ms) if deduplicated else None,
         approval=_approval(view),
         waiting_for=_waiting(view),
         answers=_answers(view),
-        steps=[_step(step, detailed) for step in steps],
-        reviews=_reviews(view) if detailed and view.reviews else None,
+        steps=[_step(step, True) for step in view.steps],
+        reviews=_reviews(view),
         idempotency_key=view.idempotency_key,
         workflow_id=view.workflow_id,
         saga_id=view.saga_id,
         decision_id=view.decision_id,
-        cursor=cursor,
-        truncated=f"{len(view.steps)} steps in pages; pass cursor for the next" if cursor else None,
     )
-    return fit(answer, DETAILED_CHARS_MAX if detailed else CONCISE_CHARS_MAX)
 
 
 def listing(views: Iterable[CommandView]) -> CommandList:

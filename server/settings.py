@@ -85,6 +85,7 @@ class Site(Timed):
     password_file: str | None = None
     password_env: str | None = None
     key_strategy: Literal["slug", "plugin"] = "slug"
+    public_url: str = Field(default="", description="address of an article, with {slug} in it")
     require: Require = Require()
 
 

@@ -37,3 +37,15 @@ def with_installation(home: Path | None, work: Callable[[Installation], Awaitabl
             return await work(installation)
 
     return asyncio.run(run())
+
+
+def acting(at: Installation, named: str | None) -> str:
+    """The operator who acts: the one that is named, else the only one this home knows."""
+    from server.cli.output import CommandFailed, Exit
+
+    known = sorted(at.config.settings.operator)
+    name = (named or "").removeprefix("operator:") or (known[0] if len(known) == 1 else "")
+    if name not in known:
+        fix = f"Use --operator with one of: {', '.join(known) or '(none is configured: add [operator.NAME])'}."
+        raise CommandFailed("unknown_operator", "It is not clear who acts.", fix, Exit.AUTH)
+    return f"operator:{name}"

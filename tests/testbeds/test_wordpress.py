@@ -2,9 +2,12 @@
 
 import contextlib
 import json
+import os
 import socket
 import time
 from urllib.parse import urlsplit
+
+import pytest
 
 from tests.services import WordPress
 
@@ -33,6 +36,16 @@ def until_closed(connection: socket.socket) -> float:
     with connection, contextlib.suppress(ConnectionResetError):
         connection.recv(1)
     return time.monotonic() - began
+
+
+def test_tests_of_the_site_take_turns_when_several_processes_run(
+    wordpress: WordPress, request: pytest.FixtureRequest
+) -> None:
+    parallel = "PYTEST_XDIST_WORKER" in os.environ
+    assert wordpress.url
+    assert (
+        request.node.nodeid.endswith("@wordpress") == parallel
+    )  # how pytest-xdist marks a group that it keeps together
 
 
 def test_a_post_created_through_the_front_is_one_row_in_the_database(wordpress: WordPress) -> None:
