@@ -21,7 +21,7 @@ from execution.sagas.publish_plan import PublishSettings, plan
 from execution.sagas.publish_records import RECORD_PUBLICATION, STAGE_PUBLICATION_RECORD
 from execution.sagas.publish_wordpress import CREATE_WORDPRESS_DRAFT, PUBLISH_WORDPRESS_POST, TRASH_STAGED_DRAFT
 
-SEO_ARTICLE_PUBLISH_V1: Final = SagaDefinition[Ports](
+SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     name="SEO_ARTICLE_PUBLISH",
     version=1,
     intent="propose_publish",

@@ -123,13 +123,13 @@ def _proposed(params: PublishParams) -> dict[str, Any]:
     }
 
 
-VALIDATE_PUBLICATION: Final = CheckGate[Ports](
+VALIDATE_PUBLICATION: Final[CheckGate[Ports]] = CheckGate(
     name=VALIDATE,
     check=validate,
     summary="title, address, content, links, structured data and the stored draft are in order",
 )
 
-HUMAN_APPROVAL: Final = ApprovalGate[Ports](
+HUMAN_APPROVAL: Final[ApprovalGate[Ports]] = ApprovalGate(
     name=APPROVAL,
     guards=PUBLISH,
     subject=subject,

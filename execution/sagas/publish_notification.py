@@ -37,7 +37,7 @@ async def _send(ports: Ports, context: Context) -> Prepared:
     return ports.mail.send(message_of(context))
 
 
-SEND_NOTIFICATION: Final = Step[Ports](
+SEND_NOTIFICATION: Final[Step[Ports]] = Step(
     name=NOTIFY,
     effect=EffectClass.IRREVERSIBLE,
     action=Action(

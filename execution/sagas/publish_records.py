@@ -94,7 +94,7 @@ async def _verify_published(ports: Ports, context: Context, receipt: Receipt) ->
     return await _find_published(ports, context)
 
 
-STAGE_PUBLICATION_RECORD: Final = Step[Ports](
+STAGE_PUBLICATION_RECORD: Final[Step[Ports]] = Step(
     name=STAGE,
     effect=EffectClass.COMPENSABLE,
     action=Action(
@@ -125,7 +125,7 @@ STAGE_PUBLICATION_RECORD: Final = Step[Ports](
     manual="look up the row by its key; set its status to cancelled when nothing was published",
 )
 
-RECORD_PUBLICATION: Final = Step[Ports](
+RECORD_PUBLICATION: Final[Step[Ports]] = Step(
     name=RECORD,
     effect=EffectClass.RETRYABLE,
     action=Action(

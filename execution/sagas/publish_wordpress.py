@@ -160,7 +160,7 @@ async def _verify_publication(ports: Ports, context: Context, receipt: Receipt) 
     return await _find_publication(ports, context)
 
 
-CREATE_WORDPRESS_DRAFT: Final = Step[Ports](
+CREATE_WORDPRESS_DRAFT: Final[Step[Ports]] = Step(
     name=DRAFT,
     effect=EffectClass.COMPENSABLE,
     action=Action(
@@ -190,7 +190,7 @@ CREATE_WORDPRESS_DRAFT: Final = Step[Ports](
     manual="look for the draft by its slug remit-… in the site's list of posts, trash included",
 )
 
-PUBLISH_WORDPRESS_POST: Final = Step[Ports](
+PUBLISH_WORDPRESS_POST: Final[Step[Ports]] = Step(
     name=PUBLISH,
     effect=EffectClass.PIVOT,
     action=Action(
@@ -210,7 +210,7 @@ PUBLISH_WORDPRESS_POST: Final = Step[Ports](
     manual="compare the public page with the approved preview; the post's revisions show what stood there before",
 )
 
-TRASH_STAGED_DRAFT: Final = Step[Ports](
+TRASH_STAGED_DRAFT: Final[Step[Ports]] = Step(
     name=TRASH_STAGED,
     effect=EffectClass.RETRYABLE,
     action=Action(

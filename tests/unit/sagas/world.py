@@ -1,0 +1,234 @@
+"""A small world for the publishing saga: ports that record what was asked and answer what they are told."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from execution.catalog import Plan, Previous
+from execution.core.command import Context
+from execution.core.failures import Absent, Answer, FailureClass, Lost, Receipt, Sighting, Unprepared
+from execution.core.identity import BusinessKey, marker
+from execution.core.quiescence import Bounds
+from execution.ports import Article, Message, Ports, PublicationRecord
+from execution.proposal import Proposal
+from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
+from execution.sagas.publish_plan import PublishSettings, SiteRules, plan
+
+BOUNDS = Bounds()
+NOTHING = Previous()
+SETTINGS = PublishSettings(
+    sites={"blog": SiteRules(url="https://blog.example/{slug}/"), "shop": SiteRules()},
+    lists={"team": ("Ann@example.org", "bob@example.org"), "all": ("ann@Example.org", "cy@example.org")},
+    publications=True,
+    mail=True,
+    mail_domain="remit.example",
+)
+LIVE = Previous(
+    version=1,
+    post_id="41",
+    external_version="v-live",
+    url="https://blog.example/how-to-brew/",
+    slug="how-to-brew",
+    live=True,
+    command_id="cmd_1",
+)
+DRAFT = Receipt(
+    resource_id="7",
+    version="v-draft",
+    reference="https://blog.example/?p=7",
+    data={"status": "draft", "slug": "remit-x", "raw_hash": "h1"},
+)
+PUBLISHED = Receipt(resource_id="7", version="v-public", reference="https://blog.example/how-to-brew/")
+
+
+def proposal(content: str = "# Hello\n\nworld", *, version: int = 1, site: str = "blog", **arguments: Any) -> Proposal:
+    """A proposal in normal form, as the gateway hands it over."""
+    return Proposal(
+        intent="propose_publish",
+        site=site,
+        object_id="article-0028",
+        version=version,
+        arguments={"title": "How to brew", **arguments},
+        content=content.encode(),
+    )
+
+
+def planned(
+    offered: Proposal | None = None, previous: Previous = NOTHING, settings: PublishSettings = SETTINGS, **more: Any
+) -> Plan:
+    """The plan of that proposal."""
+    offered = offered or proposal(**more)
+    return plan(settings, offered, hashlib.sha256(offered.content or b"").hexdigest(), previous)
+
+
+@dataclass
+class Request:
+    """A prepared request that only knows what it was made of."""
+
+    call: tuple[str, Mapping[str, Any]]
+    bounds: Bounds = BOUNDS
+
+    @property
+    def request_digest(self) -> str:
+        return hashlib.sha256(repr(self.call).encode()).hexdigest()
+
+    async def connect(self) -> Answer | None:
+        return None
+
+    async def send(self, deadline_s: float) -> Answer:
+        return Lost(code="nothing_is_sent_here")
+
+    async def close(self) -> None:
+        return None
+
+
+@dataclass
+class Site:
+    """A WordPress port. `sees` holds the sighting that each read answers; `reads` answers by post id."""
+
+    sees: dict[str, Sighting] = field(default_factory=dict)
+    reads: dict[str, Sighting] = field(default_factory=dict)
+    calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    bounds: Bounds = BOUNDS
+    key_strategy: str = "slug"
+
+    def _request(self, name: str, **given: Any) -> Request:
+        self.calls.append((name, given))
+        return Request((name, given))
+
+    def _seen(self, name: str, **given: Any) -> Sighting:
+        self.calls.append((name, given))
+        return self.sees.get(name, Absent())
+
+    async def create_draft(self, *, marker: str, article: Article) -> Request:
+        return self._request("create_draft", marker=marker, article=article)
+
+    async def observe_draft(self, *, marker: str, article: Article, known_id: str | None) -> Sighting:
+        return self._seen("observe_draft", marker=marker, article=article, known_id=known_id)
+
+    async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Request:
+        return self._request("publish", post_id=post_id, expected_version=expected_version, article=article)
+
+    async def update(self, *, post_id: str, expected_version: str, article: Article) -> Request:
+        return self._request("update", post_id=post_id, expected_version=expected_version, article=article)
+
+    async def observe_publication(
+        self, *, post_id: str, expected_version: str, article: Article, baseline_hash: str = ""
+    ) -> Sighting:
+        return self._seen(
+            "observe_publication",
+            post_id=post_id,
+            expected_version=expected_version,
+            article=article,
+            baseline_hash=baseline_hash,
+        )
+
+    def trash(self, *, post_id: str, expected_version: str) -> Request:
+        return self._request("trash", post_id=post_id, expected_version=expected_version)
+
+    async def observe_trashed(self, *, post_id: str, expected_version: str) -> Sighting:
+        return self._seen("observe_trashed", post_id=post_id, expected_version=expected_version)
+
+    async def read(self, *, post_id: str) -> Sighting:
+        return self.reads.get(post_id, Absent())
+
+    async def find_public(self, *, slug: str) -> Sighting:
+        return self._seen("find_public", slug=slug)
+
+
+@dataclass
+class Table:
+    """A publications port."""
+
+    calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    bounds: Bounds = BOUNDS
+
+    def _request(self, name: str, **given: Any) -> Request:
+        self.calls.append((name, given))
+        return Request((name, given))
+
+    def stage(self, record: PublicationRecord) -> Request:
+        return self._request("stage", record=record)
+
+    def cancel(self, *, key: str) -> Request:
+        return self._request("cancel", key=key)
+
+    def record(self, record: PublicationRecord) -> Request:
+        return self._request("record", record=record)
+
+    async def observe(self, *, key: str, status: str) -> Sighting:
+        self.calls.append(("observe", {"key": key, "status": status}))
+        return Absent()
+
+
+@dataclass
+class Relay:
+    """A mail port."""
+
+    sent: list[Message] = field(default_factory=list)
+    bounds: Bounds = BOUNDS
+
+    def send(self, message: Message) -> Request:
+        self.sent.append(message)
+        return Request(("send", {"message": message}))
+
+
+@dataclass
+class Stored:
+    """A content store."""
+
+    content: dict[str, bytes]
+
+    async def get(self, ref: str) -> bytes:
+        if ref not in self.content:
+            raise Unprepared(FailureClass.PERMANENT, "artifact_missing")
+        return self.content[ref]
+
+
+@dataclass
+class World:
+    """Ports and contexts of one planned publication."""
+
+    plan: Plan
+    site: Site = field(default_factory=Site)
+    table: Table = field(default_factory=Table)
+    relay: Relay = field(default_factory=Relay)
+    receipts: dict[str, Receipt] = field(default_factory=dict)
+    generation: str = ""
+
+    @property
+    def ports(self) -> Ports:
+        return Ports(
+            artifacts=Stored(dict(self.plan.artifacts)),
+            wordpress={"blog": self.site},
+            publications=self.table,
+            mail=self.relay,
+        )
+
+    def context(self, name: str, **changed: Any) -> Context:
+        """What the engine would give the step or gate of that name."""
+        part = SEO_ARTICLE_PUBLISH_V1.part(name)
+        action = getattr(part, "action", None)
+        key = BusinessKey(
+            tenant="acme",
+            system=action.system if action else "remit",
+            operation=action.operation if action else name.lower(),
+            site=str(self.plan.params["site"]),
+            object_id=str(self.plan.params["article_id"]),
+            version=int(self.plan.params["version"]),
+            generation=self.generation,
+        )
+        context = Context(
+            installation="inst_1",
+            tenant="acme",
+            site=key.site,
+            key=key.shown(),
+            marker=marker("inst_1", key),
+            command_id="cmd_2",
+            root_id="cmd_1",
+            correlation_id="req_1",
+            params=self.plan.params,
+            receipts=self.receipts,
+        )
+        return replace(context, **changed)
