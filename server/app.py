@@ -31,6 +31,7 @@ from server.config import CONFIG_NAME, Config, ConfigError
 from server.settings import EngineSection
 
 if TYPE_CHECKING:
+    from execution.bus.memory import MemoryBus
     from execution.operations import Operations
     from execution.worker import Worker
     from server.tools import Tools
@@ -99,8 +100,8 @@ class Installation:
 
         return Operations(self.store, self.clock)
 
-    def worker(self, ports: Ports) -> Worker:
-        """A worker of this process."""
+    def worker(self, ports: Ports, bus: MemoryBus) -> Worker:
+        """A worker of this process; `bus` is where this process says what was accepted."""
         from execution.worker import Worker
 
         return Worker(
@@ -114,6 +115,7 @@ class Installation:
             owner=f"{socket.gethostname()}:{os.getpid()}",
             installation=self.identity.installation,
             incarnation=self.identity.incarnation,
+            bus=bus,
         )
 
     def verifier(self) -> Verifier:

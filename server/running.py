@@ -11,6 +11,7 @@ import os
 import signal
 from typing import TYPE_CHECKING, Final
 
+from execution.bus.memory import MemoryBus
 from execution.store.errors import StoreError
 from execution.store.meta import tick
 from server.app import Installation, opened
@@ -35,9 +36,12 @@ async def run_gateway(config: Config, wire: Wire, version: str, formatter: JsonF
     stop = asyncio.Event()
     async with opened(config) as at:
         warn_about_credentials(config)
-        work = asyncio.create_task(_work(at, stop, formatter, GRACE_EMBEDDED_S), name="worker") if with_worker else None
-        session = asyncio.create_task(serve(at.tools(), version, wire, stop), name="gateway")
-        await _until_either_ends(session, work, stop)
+        bus = MemoryBus()
+        tools = at.tools(wake=bus.publish if with_worker else None)
+        tasks = [asyncio.create_task(serve(tools, version, wire, stop), name="gateway")]
+        if with_worker:
+            tasks.append(asyncio.create_task(_work(at, stop, formatter, bus, GRACE_EMBEDDED_S), name="worker"))
+        await _until_one_ends(tasks, stop)
 
 
 async def run_worker(config: Config, formatter: JsonFormatter) -> None:
@@ -47,11 +51,10 @@ async def run_worker(config: Config, formatter: JsonFormatter) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with opened(config) as at:
-        await _work(at, stop, formatter, GRACE_WORKER_S)
+        await _work(at, stop, formatter, MemoryBus(), GRACE_WORKER_S)
 
 
-async def _until_either_ends(session: asyncio.Task[None], work: asyncio.Task[None] | None, stop: asyncio.Event) -> None:
-    tasks = [task for task in (session, work) if task is not None]
+async def _until_one_ends(tasks: list[asyncio.Task[None]], stop: asyncio.Event) -> None:
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -61,7 +64,9 @@ async def _until_either_ends(session: asyncio.Task[None], work: asyncio.Task[Non
         task.result()
 
 
-async def _work(at: Installation, stop: asyncio.Event, formatter: JsonFormatter, grace_s: float) -> None:
+async def _work(
+    at: Installation, stop: asyncio.Event, formatter: JsonFormatter, bus: MemoryBus, grace_s: float
+) -> None:
     from server.outside import outside_of, secrets_of
 
     formatter.hide(secrets_of(at.config))
@@ -70,7 +75,7 @@ async def _work(at: Installation, stop: asyncio.Event, formatter: JsonFormatter,
         ticking = asyncio.create_task(_tick(at), name="tick")
         try:
             log.info("worker is up")
-            await at.worker(outside.ports).run(stop, grace_s=grace_s)
+            await at.worker(outside.ports, bus).run(stop, grace_s=grace_s)
         finally:
             ticking.cancel()
             await outside.aclose()

@@ -1,0 +1,177 @@
+"""What an approver sees, and the signed yes.
+
+The subject comes from the journal: what would be sent, where, and what the site stored already. The statement that is
+signed names one request for approval and one hash; the signature is verified with the configured public half before
+anything is written, so that a key nobody configured approves nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.console import RenderableType
+
+from capabilities import base64url
+from capabilities.keys import OperatorKey, decode_operator_key, sign_approval, verify_approval
+from execution.core.command import Approval, Saga
+from execution.gates import approval_statement, subject_of
+from execution.operations import OperationRefused
+from execution.store import artifacts
+from server.app import Installation
+from server.cli.output import CommandFailed, Exit, fields, line, visible
+from server.results import moment
+
+DIFF_LINES_MAX: Final = 400
+_AUTH: Final = frozenset({"proposer_cannot_approve"})
+_FIXES: Final = {
+    "unknown_command": "See `remit ls`.",
+    "unknown_review": "See `remit review ls`.",
+    "not_awaiting_approval": "See `remit why`.",
+    "hash_differs": "What is asked for has changed: look at it again (`remit approve CMD --show`).",
+    "approval_expired": "It was not approved in time; propose it again.",
+    "proposer_cannot_approve": "Somebody else must approve it.",
+    "too_late": "Publish a correction as the next version instead.",
+    "verdict_not_offered": "See `remit review show`.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One request for approval: what would be done, and the difference to what is live."""
+
+    approval: Approval
+    subject: dict[str, Any]
+    proposed: str
+    live: str | None
+    chain: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "command_id": self.approval.root_id,
+            "content_hash": self.approval.content_hash,
+            "expires_at": moment(self.approval.expires_at_ms),
+            "subject": self.subject,
+            "diff": self.diff(),
+        }
+
+    def diff(self) -> list[str]:
+        """Lines of a unified difference between what is live and what is proposed."""
+        before = (self.live or "").splitlines()
+        changes = difflib.unified_diff(before, self.proposed.splitlines(), "live", "proposed", lineterm="", n=2)
+        listed = [visible(change) for change in changes]
+        more = len(listed) - DIFF_LINES_MAX
+        return listed if more <= 0 else [*listed[:DIFF_LINES_MAX], f"... and {more} lines more"]
+
+
+@asynccontextmanager
+async def operating() -> AsyncIterator[None]:
+    """An operation that is refused becomes a line for the operator."""
+    try:
+        yield
+    except OperationRefused as error:
+        exit_code = Exit.AUTH if error.code in _AUTH else Exit.FAILED
+        message = f"Nothing was changed: {error.code.replace('_', ' ')}"
+        detail = f" ({error.detail})" if error.detail else ""
+        raise CommandFailed(error.code, f"{message}{detail}.", _FIXES.get(error.code, ""), exit_code) from None
+
+
+async def pending(at: Installation, command_id: str) -> Shown:
+    """What waits for a yes."""
+    async with operating():
+        saga, approval = await at.operations().pending(command_id)
+    subject = subject_of(approval)
+    return Shown(
+        approval=approval,
+        subject=subject,
+        proposed=await _text(at, subject.get("content_ref", "")),
+        live=await _live(at, saga),
+        chain=(saga.root.principal, *json.loads(saga.root.params)["chain"]),
+    )
+
+
+async def approve(at: Installation, shown: Shown, content_hash: str, key: OperatorKey) -> Approval:
+    """Sign and record it."""
+    operator = f"operator:{key.name}"
+    configured = at.config.settings.operator.get(key.name)
+    if configured is None:
+        fix = f"Add [operator.{key.name}] with the public half of the key, or use a key that is configured."
+        raise CommandFailed("unknown_operator", f"No operator {key.name} is configured.", fix, Exit.AUTH)
+    statement = approval_statement(shown.approval, operator)
+    signature = sign_approval(key, statement)
+    verify_approval(decode_operator_key(key.name, configured.key), statement, signature)
+    _check_aliases(at, shown, key.name)
+    async with operating():
+        return await at.operations().approve(
+            shown.approval.root_id,
+            content_hash=content_hash,
+            operator=operator,
+            signature=base64url.encode(signature),
+        )
+
+
+def rendered(shown: Shown) -> list[RenderableType]:
+    """For a person: the facts first, content last and marked as such."""
+    subject, approval = shown.subject, shown.approval
+    target = subject.get("target", {})
+    facts: list[tuple[str, object]] = [
+        ("command", approval.root_id),
+        ("article", f"{subject.get('article_id')} v{subject.get('version')}"),
+        ("title", subject.get("title")),
+        ("site", f"{target.get('site')} ({target.get('mode')})"),
+        ("address", target.get("url") or target.get("slug")),
+        ("not before", subject.get("publish_at")),
+        ("notifies", ", ".join(subject.get("recipients", ())) or None),
+        ("draft", subject.get("baseline", {}).get("preview")),
+        ("stored differently", _listed(subject.get("difference"))),
+        ("removed from HTML", _listed(subject.get("removed"))),
+        ("hidden characters", _listed(subject.get("hidden"))),
+        ("hash", approval.content_hash),
+        ("expires", moment(approval.expires_at_ms)),
+    ]
+    heading = "Content, compared with what is live:" if shown.live is not None else "Content (nothing is live yet):"
+    return [
+        fields(facts),
+        line(f"\n{heading}", "bold"),
+        *(line(f"  | {changed}") for changed in shown.diff()),
+        line(""),
+    ]
+
+
+def _listed(values: object) -> str | None:
+    return ", ".join(map(str, values)) or None if isinstance(values, list) else None
+
+
+def _check_aliases(at: Installation, shown: Shown, name: str) -> None:
+    """An operator who also acts as an agent does not approve what that agent proposed."""
+    aliases = {alias.removeprefix("agent:") for alias in at.config.settings.operator[name].aliases}
+    if aliases & {link.rpartition(":")[2] for link in shown.chain}:
+        raise CommandFailed(
+            "proposer_cannot_approve", "You proposed this.", "Somebody else must approve it.", Exit.AUTH
+        )
+
+
+async def _live(at: Installation, saga: Saga) -> str | None:
+    """The content of the newest version of this article that our journal knows to be live."""
+    from execution.store.registry import Filter
+
+    root = saga.root
+    wanted = Filter(tenant=root.tenant, site=root.site, object_id=root.object_id)
+    views = [view for view in await at.status.listed(wanted, 100) if view.live and view.command_id != root.command_id]
+    newest = max(views, key=lambda view: view.object_version, default=None)
+    if newest is None:
+        return None
+    known = await at.status.saga(newest.command_id)
+    subject = next((subject_of(a) for a in reversed(known.approvals)), {}) if known else {}
+    return await _text(at, subject.get("content_ref", ""))
+
+
+async def _text(at: Installation, ref: str) -> str:
+    digest = ref.rpartition("/")[2]
+    found = await at.store.read(lambda conn: artifacts.get(conn, digest))
+    return "" if found is None or found.content is None else found.content.decode("utf-8", "replace")

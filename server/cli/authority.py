@@ -1,0 +1,340 @@
+"""`token` and `decision`: who may propose what, how often, until when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from server.cli.options import HomeOption, JsonOption, OperatorOption, acting, with_installation
+from server.cli.output import CommandFailed, Exit, Output, fields, line, table
+
+if TYPE_CHECKING:
+    from capabilities.issuer import TokenRequest
+    from capabilities.token import Claims
+    from execution.store.authority import Decision
+    from server.app import Installation
+    from server.issuing import Wanted
+
+RENEW_BEFORE_S: Final = 120
+
+tokens = typer.Typer(help="Short-lived tokens for agents and people.", no_args_is_help=True)
+decisions = typer.Typer(help="Who allowed what, on which evidence.", no_args_is_help=True)
+
+AgentOption = Annotated[str, typer.Option("--agent", help="Name of the agent (or person), e.g. writer.")]
+IntentOption = Annotated[str | None, typer.Option("--intent", help="publish; without it all enabled intents.")]
+SiteOption = Annotated[str, typer.Option("--site", help="Name of a site, or * for all configured ones.")]
+ArticleOption = Annotated[str, typer.Option("--article", help="Article id, or * for any.")]
+OutOption = Annotated[Path | None, typer.Option("--out", help="Write the token to this file (0600) instead of stdout.")]
+TtlOption = Annotated[str, typer.Option("--ttl", help="Lifetime: 15m at most, e.g. 90s, 10m.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.add_typer(tokens, name="token")
+    app.add_typer(decisions, name="decision")
+
+
+@tokens.command("issue")
+def issue(
+    agent: AgentOption,
+    intent: IntentOption = None,
+    site: SiteOption = "*",
+    article: ArticleOption = "*",
+    ttl: TtlOption = "15m",
+    uses: Annotated[int, typer.Option("--uses", min=1, help="How many proposals.")] = 1,
+    open_commands: Annotated[int, typer.Option("--open", min=1, help="How many unfinished at once.")] = 1,
+    decision: Annotated[
+        str | None, typer.Option("--decision", help="Under this decision instead of a new one.")
+    ] = None,
+    repeat: Annotated[bool, typer.Option("--repeat", help="May repeat ended commands on purpose.")] = False,
+    query_only: Annotated[bool, typer.Option("--query-only", help="May only ask.")] = False,
+    any_query: Annotated[bool, typer.Option("--any", help="With --query-only: about the whole tenant.")] = False,
+    out: OutOption = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep renewing --out until the decision is spent.")] = False,
+    operator: OperatorOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Issue one token; opens a decision when none is named."""
+    from capabilities.details import Intent
+    from server.issuing import Wanted
+
+    if watch and out is None:
+        raise CommandFailed("usage", "--watch renews a file.", "Add --out FILE.", Exit.USAGE)
+    if any_query and not query_only:
+        raise CommandFailed("usage", "--any is for tokens that only ask.", "Add --query-only.", Exit.USAGE)
+    if query_only and intent is not None:
+        raise CommandFailed("usage", "--query-only excludes --intent.", "Use one of them.", Exit.USAGE)
+    wanted = Wanted(
+        agent=_agent(agent),
+        intents=() if query_only else (_intent(intent),) if intent else (Intent.PUBLISH,),
+        site=site,
+        article=article,
+        any_query=any_query,
+    )
+    limits = {"ttl_s": seconds(ttl), "uses": uses, "open_commands_max": open_commands, "repeat": repeat}
+    with_installation(home, lambda at: _issue(at, wanted, limits, decision, out, watch, acting(at, operator), as_json))
+
+
+async def _issue(
+    at: Installation,
+    wanted: Wanted,
+    limits: dict[str, Any],
+    named: str | None,
+    out: Path | None,
+    watch: bool,
+    by: str,
+    as_json: bool,
+) -> None:
+    from server import issuing
+
+    dec = named or await issuing.open_decision(
+        at, wanted, by=by, tokens=issuing.TOKENS_DEFAULT, uses=issuing.USES_DEFAULT, days=7
+    )
+    while True:
+        decision = await _decision(at, dec)
+        raw, claims = await issuing.issue(at, decision, _request(at, decision, wanted, limits))
+        if out is not None:
+            issuing.write_token(out, raw)
+        _show_issued(claims, raw, out, as_json)
+        if not watch:
+            return
+        await asyncio.sleep(max(1, int(limits["ttl_s"]) - RENEW_BEFORE_S))
+
+
+def _request(at: Installation, decision: Decision, wanted: Wanted, limits: dict[str, Any]) -> TokenRequest:
+    from capabilities.issuer import Permission, TokenRequest
+    from server import issuing
+
+    record = issuing.record_of(decision)
+    narrowed = issuing.patterns(at, wanted) if wanted.site != "*" or wanted.article != "*" else None
+    permissions = [
+        Permission(intent=item.intent, resources=narrowed or item.resources)
+        for item in record.permissions
+        if item.intent in wanted.intents
+    ]
+    return TokenRequest(
+        client_id=f"mcp-host:{wanted.agent}",
+        permissions=tuple(permissions),
+        queries=issuing.queries_of(record),
+        **limits,
+    )
+
+
+def _show_issued(claims: Claims, raw: str, out: Path | None, as_json: bool) -> None:
+    data: dict[str, Any] = {
+        "token_id": claims.jti,
+        "decision_id": claims.dec,
+        "agent": claims.sub,
+        "expires": claims.exp,
+    }
+    data |= {"file": str(out)} if out is not None else {"token": raw}
+    if out is None and not as_json:
+        Output(as_json).note(f"{claims.jti} for {claims.sub}, decision {claims.dec}")
+        print(raw)
+        return
+    Output(as_json).show(data, fields([*data.items()]))
+
+
+@tokens.command("inspect")
+def inspect(
+    file: Annotated[Path, typer.Argument(help="A token file.")], home: HomeOption = None, as_json: JsonOption = False
+) -> None:
+    """Verify a token file as the gateway would, and show what it allows (never its text)."""
+    from capabilities.details import hash_details
+    from capabilities.keyfile import read_private_file
+
+    async def work(at: Installation) -> None:
+        raw = read_private_file(file).decode("ascii", "replace").strip()
+        capability = at.verifier().verify(raw, at.clock.now_ms() // 1000)
+        claims = capability.claims
+        data = {
+            "token_id": claims.jti,
+            "agent": claims.sub,
+            "client": claims.client_id,
+            "decision_id": claims.dec,
+            "key_id": capability.kid,
+            "expires": claims.exp,
+            "seconds_left": claims.exp - at.clock.now_ms() // 1000,
+            "details_hash": hash_details(claims.details),
+            "details": [detail.to_json() for detail in claims.details],
+        }
+        shown = [(name, value) for name, value in data.items() if name != "details"]
+        grants = [(d.intent.value, " ".join(d.resources), d.limits.max_uses) for d in claims.details]
+        Output(as_json).show(data, fields(shown), table(["intent", "resources", "uses"], grants))
+
+    with_installation(home, work)
+
+
+@tokens.command("ls")
+def list_tokens(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """What this home's issuer signed, newest first."""
+    from execution.store import authority
+    from server.issuing import issued_file, read_issued
+
+    async def work(at: Installation) -> None:
+        issuer, now_s = at.config.settings.gateway.issuer, at.clock.now_ms() // 1000
+        rows = read_issued(issued_file(at))[:-101:-1]
+        for row in rows:
+            jti = row["jti"]
+            row["used"] = await at.store.read(lambda conn, jti=jti: authority.token_uses(conn, issuer, jti))  # type: ignore[misc]  # a default argument binds the loop's value
+            row["expired"] = row["exp"] <= now_s
+        cells = [(r["jti"], r["sub"], r["dec"], r["used"], "expired" if r["expired"] else "valid") for r in rows]
+        Output(as_json).show({"tokens": rows}, table(["token", "agent", "decision", "used", ""], cells))
+
+    with_installation(home, work)
+
+
+@tokens.command("revoke")
+def revoke(
+    token_id: Annotated[str, typer.Argument(help="tok_…")],
+    reason: Annotated[str, typer.Option("--reason")] = "revoked by an operator",
+    operator: OperatorOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Withdraw a token and what was accepted under it, from the next fence on."""
+    from capabilities.identifiers import is_id
+    from execution.store import authority
+
+    if not is_id(token_id, "tok"):
+        raise CommandFailed(
+            "usage", "That is not a token id.", "It looks like tok_01kb9z…; see `remit token ls`.", Exit.USAGE
+        )
+
+    async def work(at: Installation) -> None:
+        scope, by, now_ms = (
+            f"revoked:token:{at.config.settings.gateway.issuer} {token_id}",
+            acting(at, operator),
+            at.clock.now_ms(),
+        )
+        fresh = await at.store.transact(
+            lambda conn: authority.restrict(conn, scope, reason=reason, by=by, now_ms=now_ms)
+        )
+        Output(as_json).show({"token_id": token_id, "revoked": True, "fresh": fresh}, line(f"{token_id} is revoked."))
+
+    with_installation(home, work)
+
+
+@decisions.command("open")
+def open_(
+    agent: AgentOption,
+    intent: IntentOption = None,
+    site: SiteOption = "*",
+    article: ArticleOption = "*",
+    budget: Annotated[int, typer.Option("--tokens", min=1, help="How many tokens it is worth.")] = 100,
+    uses: Annotated[int, typer.Option("--uses", min=1, help="How many proposals over all of them.")] = 100,
+    days: Annotated[float, typer.Option("--days", min=0.001, max=365)] = 7,
+    evidence: Annotated[str, typer.Option("--evidence", help="Why: a reference that a person can follow.")] = "",
+    operator: OperatorOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Decide that an agent may propose something."""
+    from capabilities.details import Intent
+    from server.issuing import Wanted, open_decision
+
+    intents = (_intent(intent),) if intent else (Intent.PUBLISH,)
+    wanted = Wanted(agent=_agent(agent), intents=intents, site=site, article=article, evidence=evidence)
+
+    async def work(at: Installation) -> None:
+        dec = await open_decision(at, wanted, by=acting(at, operator), tokens=budget, uses=uses, days=days)
+        Output(as_json).show({"decision_id": dec}, line(f"Opened {dec}."))
+
+    with_installation(home, work)
+
+
+@decisions.command("ls")
+def list_decisions(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Decisions, newest first."""
+    from execution.store import authority
+
+    async def work(at: Installation) -> None:
+        found = [_decision_json(d) for d in await at.store.read(lambda conn: authority.decisions(conn, at.tenant))]
+        cells = [(d["decision_id"], d["opened_by"], " ".join(d["resources"]), d["tokens"], d["open"]) for d in found]
+        Output(as_json).show({"decisions": found}, table(["decision", "by", "for", "tokens", "open"], cells))
+
+    with_installation(home, work)
+
+
+@decisions.command("show")
+def show_decision(decision_id: str, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """One decision."""
+
+    async def work(at: Installation) -> None:
+        data = _decision_json(await _decision(at, decision_id))
+        Output(as_json).show(data, fields([*data.items()]))
+
+    with_installation(home, work)
+
+
+@decisions.command("close")
+def close(
+    decision_id: str, operator: OperatorOption = None, home: HomeOption = None, as_json: JsonOption = False
+) -> None:
+    """No more tokens under it. Tokens already issued live at most 15 minutes; `token revoke` ends one at once."""
+    from execution.store import authority
+
+    async def work(at: Installation) -> None:
+        await _decision(at, decision_id)
+        by, now_ms = acting(at, operator), at.clock.now_ms()
+        closed = await at.store.transact(lambda conn: authority.close_decision(conn, decision_id, by=by, now_ms=now_ms))
+        text = f"{decision_id} is closed." if closed else f"{decision_id} was closed already."
+        Output(as_json).show({"decision_id": decision_id, "closed": True, "fresh": closed}, line(text))
+
+    with_installation(home, work)
+
+
+def seconds(text: str) -> int:
+    """90, 90s, 15m."""
+    number, factor = (text[:-1], {"s": 1, "m": 60}[text[-1]]) if text[-1:] in ("s", "m") else (text, 1)
+    if not number.isdecimal() or not 0 < int(number) * factor <= 900:
+        raise CommandFailed("usage", "--ttl is 1s to 15m.", "For example --ttl 10m.", Exit.USAGE)
+    return int(number) * factor
+
+
+async def _decision(at: Installation, decision_id: str) -> Decision:
+    from execution.store import authority
+
+    found = await at.store.read(lambda conn: authority.find_decision(conn, decision_id))
+    if found is None:
+        raise CommandFailed("decision_not_found", "There is no such decision.", "See `remit decision ls`.")
+    return found
+
+
+def _decision_json(found: Decision) -> dict[str, Any]:
+    return {
+        "decision_id": found.decision_id,
+        "opened_by": found.opened_by,
+        "intents": json.loads(found.intents),
+        "resources": json.loads(found.resources),
+        "evidence": json.loads(found.evidence),
+        "risk_class": found.risk_class,
+        "outcome": found.outcome,
+        "tokens": f"{found.tokens_issued}/{found.tokens_max}",
+        "uses": f"{found.uses}/{found.uses_max}",
+        "valid_until_ms": found.valid_until_ms,
+        "open": found.closed_at_ms is None,
+    }
+
+
+def _agent(name: str) -> str:
+    from capabilities.identifiers import is_segment
+
+    bare = name.removeprefix("agent:")
+    if not is_segment(bare):
+        fix = "Use 1 to 64 characters out of a-z, 0-9, '.', '_' and '-'."
+        raise CommandFailed("invalid_name", "That is not a usable agent name.", fix, Exit.USAGE)
+    return bare
+
+
+def _intent(name: str) -> Any:
+    from capabilities.details import Intent
+
+    if name != Intent.PUBLISH.value:
+        raise CommandFailed("unknown_intent", "There is no such intent here.", "Use publish.", Exit.USAGE)
+    return Intent.PUBLISH

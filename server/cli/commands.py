@@ -1,0 +1,191 @@
+"""`status`, `ls`, `why`, `journal`: what happened, from the journal alone."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from server.cli.options import HomeOption, JsonOption, with_installation
+from server.cli.output import CommandFailed, Exit, Output, fields, line, table
+
+if TYPE_CHECKING:
+    from execution.proposal import CommandView
+    from server.app import Installation
+
+CommandArgument = Annotated[str, typer.Argument(help="cmd_…, or an idempotency key.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("status")(status)
+    app.command("ls")(list_commands)
+    app.command("why")(why)
+    app.command("journal")(journal)
+
+
+def status(command: CommandArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Where a command stands. Exit code 5: needs review, 6: awaits approval, 7: outcome unknown."""
+
+    async def work(at: Installation) -> int:
+        view = await find(at, command)
+        data = as_document(view)
+        steps = [(s.name, s.state, s.attempts, s.reference or s.external_resource_id, s.error_code) for s in view.steps]
+        Output(as_json).show(
+            data,
+            fields(_headline(view)),
+            table(["step", "state", "attempts", "reference", "error"], steps),
+            line(f"\n{view.say_to_user}", "bold"),
+        )
+        return exit_code(view)
+
+    raise typer.Exit(with_installation(home, work))
+
+
+def why(command: CommandArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """In one paragraph: what is known, what is unknown, and what comes next. Exit codes as of `status`."""
+
+    async def work(at: Installation) -> int:
+        view = await find(at, command)
+        text = paragraph(view)
+        data = {"command_id": view.command_id, "state": view.state, "why": text, "next": next_for(view)}
+        Output(as_json).show(data, line(text), line(f"Next: {next_for(view)}", "bold"))
+        return exit_code(view)
+
+    raise typer.Exit(with_installation(home, work))
+
+
+def list_commands(
+    limit: LimitOption = 20,
+    agent: Annotated[str | None, typer.Option("--agent", help="Only this agent's.")] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The newest commands."""
+
+    async def work(at: Installation) -> None:
+        principal = None if agent is None else f"agent:{agent.removeprefix('agent:')}"
+        views = await at.status.recent(at.tenant, principal, limit)
+        rows = [(v.command_id, v.site, f"{v.object_id} v{v.object_version}", v.state, v.principal) for v in views]
+        documents = [_brief(view) for view in views]
+        Output(as_json).show({"commands": documents}, table(["command", "site", "article", "state", "by"], rows))
+
+    with_installation(home, work)
+
+
+def journal(command: CommandArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Every event of a command and its steps, in the order in which they were written."""
+    from server.results import moment
+
+    async def work(at: Installation) -> None:
+        view = await find(at, command)
+        events = await at.status.journal(view.command_id)
+        names = await _names(at, view.command_id)
+        documents = [
+            {
+                "command_id": event.command_id,
+                "step": names.get(event.command_id, ""),
+                "seq": event.seq,
+                "type": event.type.value,
+                "actor": event.actor,
+                "at_ms": event.at_ms,
+                "body": json.loads(event.body),
+                "hash": event.hash,
+            }
+            for event in events
+        ]
+        rows = [(moment(e.at_ms), names.get(e.command_id, ""), e.seq, e.type.value, e.actor, e.body) for e in events]
+        Output(as_json).show({"events": documents}, table(["at", "step", "seq", "event", "actor", "body"], rows))
+
+    with_installation(home, work)
+
+
+async def find(at: Installation, command: str) -> CommandView:
+    """The command by id or key."""
+    by_id = command.startswith("cmd_")
+    view = await (at.status.view(command) if by_id else at.status.by_key(at.tenant, command))
+    if view is None:
+        raise CommandFailed("command_not_found", "There is no such command here.", "See `remit ls`.")
+    return view
+
+
+def exit_code(view: CommandView) -> Exit:
+    """What a script wants to know first."""
+    if view.answers.unknown:
+        return Exit.UNKNOWN
+    if view.reviews:
+        return Exit.REVIEW
+    return Exit.APPROVAL if "AWAITING_APPROVAL" in view.blockers else Exit.OK
+
+
+def as_document(view: CommandView) -> dict[str, Any]:
+    """The whole answer, the same that agents get in detail and not cut to a size."""
+    from server.results import full
+
+    return full(view).model_dump(mode="json", exclude_none=True)
+
+
+def paragraph(view: CommandView) -> str:
+    """What is known and what is not, in sentences."""
+    answers = view.answers
+    said = [view.say_to_user]
+    said += [f"Done and proven: {', '.join(answers.succeeded)}."] if answers.succeeded else []
+    said += [
+        f"Outcome unknown: {', '.join(answers.unknown)}; Remit reads it back and repeats nothing until then."
+    ] * bool(answers.unknown)
+    said += [f"Still to do: {', '.join(answers.remaining)}."] if answers.remaining else []
+    said += [f"Compensation: {answers.compensation}."] if answers.compensation not in ("none", "not_needed", "") else []
+    said += ["Reality was seen to differ from the journal."] if answers.diverged else []
+    said += [f"First error: {view.error_code}."] if view.error_code else []
+    return " ".join(said)
+
+
+def next_for(view: CommandView) -> str:
+    """What a person does now."""
+    if view.reviews:
+        review = view.reviews[0]
+        return f"`remit review show {review.review_id}`, then rule: {', '.join(review.verdicts)}."
+    if "AWAITING_APPROVAL" in view.blockers:
+        return f"`remit approve {view.command_id}`, or `remit reject {view.command_id} --reason …`."
+    if "HELD" in view.blockers:
+        return "Publishing is frozen: `remit freeze ls`, `remit freeze off`."
+    return "Nothing." if view.done else "Nothing by you: a worker goes on by itself."
+
+
+async def _names(at: Installation, command_id: str) -> dict[str, str]:
+    saga = await at.status.saga(command_id)
+    assert saga is not None, "the command was found just now"
+    return {row.command_id: row.command_type for row in (saga.root, *saga.members)}
+
+
+def _brief(view: CommandView) -> dict[str, Any]:
+    return {
+        "command_id": view.command_id,
+        "site": view.site,
+        "article_id": view.object_id,
+        "version": view.object_version,
+        "state": view.state,
+        "done": view.done,
+        "live": view.live,
+        "principal": view.principal,
+        "created_at_ms": view.created_at_ms,
+    }
+
+
+def _headline(view: CommandView) -> list[tuple[str, object]]:
+    from server.results import moment
+
+    waiting = view.waiting_for
+    return [
+        ("command", view.command_id),
+        ("article", f"{view.object_id} v{view.object_version} on {view.site}"),
+        ("state", f"{view.state} ({view.phase})" if view.phase else view.state),
+        ("live", f"yes, verified {moment(view.verified_at_ms)}" if view.live else "no"),
+        ("url", view.reference),
+        ("proposed by", view.principal),
+        ("waits for", f"{waiting.what} ({waiting.who}) since {moment(waiting.since_ms)}" if waiting else None),
+        ("approval", f"{view.approval.state} {view.approval.content_hash or ''}".strip()),
+        ("key", view.idempotency_key),
+    ]

@@ -1,0 +1,38 @@
+"""The catalog as configured: which intents this installation offers, with their rules."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from execution.catalog import Catalog
+from execution.sagas.publish_article import intent
+from execution.sagas.publish_plan import PublishSettings, SiteRules
+from server.config import Config
+from server.settings import Require, Site
+
+MAIL_DOMAIN: Final = "remit.invalid"
+
+
+def catalog_of(config: Config) -> Catalog:
+    """Every definition that this process can execute."""
+    return Catalog([intent(publish_settings(config))])
+
+
+def publish_settings(config: Config) -> PublishSettings:
+    """What publishing needs of the configuration."""
+    settings = config.settings
+    sender = settings.mail.sender if settings.mail else ""
+    return PublishSettings(
+        sites={name: _rules(site) for name, site in settings.site.items()},
+        lists={name: found.recipients for name, found in settings.notify.items()},
+        publications=settings.publications is not None,
+        mail=settings.mail is not None,
+        mail_domain=sender.rpartition("@")[2] or MAIL_DOMAIN,
+        approval_ttl_s=settings.engine.approval_ttl_s,
+        deadline_s=settings.engine.saga_deadline_s,
+    )
+
+
+def _rules(site: Site) -> SiteRules:
+    wanted = frozenset(name for name in Require.model_fields if getattr(site.require, name))
+    return SiteRules(url=site.public_url, require=wanted)

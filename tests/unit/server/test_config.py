@@ -1,0 +1,144 @@
+"""Configuration errors name the file, the key and what to do; secrets come from private files or the environment."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from server.config import ConfigError, load_config, parse_settings
+
+MINIMAL = """
+[installation]
+id = "inst_01kb9zq3m4n5p6q7r8s9t0v1w2"
+[gateway]
+issuer = "https://issuer.example"
+audience = "https://gateway.example"
+tenant = "acme"
+"""
+SITE = MINIMAL + '[site.blog]\nurl = "https://blog.example"\nuser = "remit"\n'
+
+
+def home_with(folder: Path, text: str) -> Path:
+    (folder / "remit.toml").write_text(text)
+    return folder
+
+
+def complaint(text: str) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        parse_settings(text, Path("remit.toml"))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "fix"),
+    [
+        (SITE + "max_runs = 3", "site.blog.max_runs", "max_run_s"),
+        (MINIMAL + "[sites]", "sites", "site"),
+        (SITE + "[site.blog.require]\ntitel = true", "site.blog.require.titel", "title"),
+        (MINIMAL + '[mail]\nhost = "h"\nsendr = "s"', "mail.sendr", "sender"),
+        (MINIMAL + "[engine]\ntimescale = 2", "engine.timescale", "time_scale"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, where: str, fix: str) -> None:
+    error = complaint(text)
+    assert error.where == f"remit.toml, {where}"
+    assert f"`{fix}`" in error.fix
+
+
+def test_a_missing_key_is_named() -> None:
+    assert complaint('[installation]\nid = "x"').where.endswith("gateway")
+
+
+def test_a_value_of_another_type_is_refused_without_showing_it() -> None:
+    error = complaint(SITE.replace('"remit"', "12345678"))
+    assert error.where.endswith("site.blog.user")
+    assert "12345678" not in f"{error}{error.fix}"
+
+
+def test_a_limit_needs_somebody_who_enforces_it() -> None:
+    assert "max_run_source" in complaint(SITE + "max_run_s = 30").fix
+
+
+def test_names_that_could_not_stand_in_a_business_key_are_refused() -> None:
+    assert complaint(MINIMAL + '[site."My Blog"]\nurl = "https://b.example"\nuser = "u"').problem == "not a usable name"
+
+
+def test_text_that_is_no_toml_is_refused() -> None:
+    assert "not valid TOML" in complaint("[gateway").problem
+
+
+def test_a_home_that_is_not_there_says_how_to_make_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(tmp_path / "nothing")
+    assert "remit init" in caught.value.fix
+
+
+def test_the_home_is_found_through_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REMIT_HOME", str(home_with(tmp_path, MINIMAL)))
+    assert load_config().home == tmp_path
+
+
+def test_an_unknown_log_level_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REMIT_LOG_LEVEL", "loud")
+    with pytest.raises(ConfigError) as caught:
+        load_config(home_with(tmp_path, MINIMAL))
+    assert "REMIT_LOG_LEVEL" in caught.value.where
+
+
+def test_a_password_in_the_file_itself_is_an_unknown_key() -> None:
+    assert "`password_" in complaint(SITE + 'password = "hunter2"').fix
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_a_password_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    secret = tmp_path / "password"
+    secret.write_text("hunter2")
+    secret.chmod(mode)
+    config = load_config(home_with(tmp_path, SITE + 'password_file = "password"'))
+    with pytest.raises(ConfigError) as caught:
+        config.site_password("blog")
+    assert "chmod 600" in caught.value.fix
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_password_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("hunter2")
+    (tmp_path / "real").chmod(0o600)
+    (tmp_path / "password").symlink_to(tmp_path / "real")
+    config = load_config(home_with(tmp_path, SITE + 'password_file = "password"'))
+    with pytest.raises(ConfigError):
+        config.site_password("blog")
+
+
+def test_a_private_password_file_is_read_without_its_line_end(tmp_path: Path) -> None:
+    secret = tmp_path / "password"
+    secret.write_text("abcd efgh\n")
+    secret.chmod(0o600)
+    config = load_config(home_with(tmp_path, SITE + 'password_file = "password"'))
+    assert config.site_password("blog").value == "abcd efgh"
+
+
+def test_a_password_can_come_from_a_named_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = load_config(home_with(tmp_path, SITE + 'password_env = "BLOG_PASSWORD"'))
+    with pytest.raises(ConfigError) as caught:
+        config.site_password("blog")
+    assert "BLOG_PASSWORD" in caught.value.fix
+    monkeypatch.setenv("BLOG_PASSWORD", "s3cret")
+    assert config.site_password("blog").value == "s3cret"
+
+
+def test_a_secret_does_not_show_itself(tmp_path: Path) -> None:
+    secret = tmp_path / "password"
+    secret.write_text("hunter2")
+    secret.chmod(0o600)
+    found = load_config(home_with(tmp_path, SITE + 'password_file = "password"')).site_password("blog")
+    assert "hunter2" not in f"{found} {found!r}"
+
+
+def test_a_process_of_ours_inherits_no_token_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    from server.config import child_environment
+
+    monkeypatch.setenv("REMIT_TOKEN_FILE", "/tmp/token")
+    monkeypatch.setenv("BLOG_PASSWORD", "s3cret")
+    assert not {"REMIT_TOKEN_FILE", "BLOG_PASSWORD"} & child_environment().keys()
+    assert child_environment()["PATH"] == os.environ["PATH"]
