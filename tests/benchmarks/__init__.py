@@ -1,0 +1,1 @@
+"""Measured ratios against hand-written bounds, printed and never asserted: `make bench`."""
