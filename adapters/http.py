@@ -201,6 +201,7 @@ class HttpWrite:
         if self._stream is None:
             return Unsent(code="no_connection")
         if _closed_by_peer(self._stream):
+            await self.close()
             return Unsent(code="connection_closed")
         _linger(self._stream, _ABORT)
         self._request.extensions["stream"] = self._stream
