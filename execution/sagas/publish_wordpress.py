@@ -169,6 +169,7 @@ CREATE_WORDPRESS_DRAFT: Final[Step[Ports]] = Step(
         forward=_create,
         observe=_find_draft,
         verify=_verify_draft,
+        adopts=False,
         repeat=Repeat.NEVER,
         lookup=_BY_MARKER,
     ),

@@ -87,6 +87,10 @@ def test_creating_and_publishing_are_never_repeated_in_doubt() -> None:
         assert step.action.repeat is Repeat.NEVER
 
 
+def test_a_draft_with_our_marker_and_no_attempt_of_ours_on_record_is_nobody_to_adopt() -> None:
+    assert not CREATE_WORDPRESS_DRAFT.action.adopts
+
+
 def test_no_two_actions_of_the_saga_share_a_key() -> None:
     actions = [a for step in SEO_ARTICLE_PUBLISH_V1.steps for a in (step.action, step.compensation) if a is not None]
     names = [(action.system, action.operation) for action in actions]
