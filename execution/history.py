@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from sqlalchemy import Connection
-
 from execution.catalog import Previous
 from execution.core.command import Command
 from execution.core.states import TERMINAL, EffectClass, State
 from execution.store import registry
+from execution.store.connection import Connection
 
 VERSIONS_MAX: Final = 500
 

@@ -1,8 +1,8 @@
 """Acceptance: one transaction from proposal to QUEUED command, or a refusal that changes nothing.
 
-Idempotency is by business identity: the key names the effect, the fingerprint says what was meant. The same key with the
-same meaning is the same command, now or in five years; with another meaning it is a conflict that names the fields. A
-deliberate repetition opens the next generation of the key.
+Idempotency is by business identity: the key names the effect, the fingerprint says what was meant. The same key with
+the same meaning is the same command, now or in five years; with another meaning it is a conflict that names the fields.
+A deliberate repetition opens the next generation of the key.
 """
 
 from __future__ import annotations
@@ -10,48 +10,30 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
-
-from sqlalchemy import Connection
+from typing import Final
 
 from execution.authority import stop_scopes
 from execution.catalog import Catalog, Intent, Plan, Previous
-from execution.core.command import Command, Saga
-from execution.core.definition import SagaDefinition, Step
-from execution.core.draft import Draft, Unit
-from execution.core.events import Fact, canonical
+from execution.core.command import Command
+from execution.core.draft import Draft
+from execution.core.events import Fact
 from execution.core.identity import BusinessKey, differing, fingerprint, generation_suffix
-from execution.core.states import Blocker, EffectClass, Kind, Phase, Settlement, State
-from execution.core.transitions import Trigger
+from execution.core.states import Phase, Settlement
 from execution.history import newest_live, newest_pending
-from execution.ports import Clock, Ids, Ports
+from execution.opening import ARTIFACT, Incoming, authority_of, grant_of, new_saga, opening
+from execution.ports import Clock, Ids
 from execution.proposal import Accepted, IntakeRefused, Proposal, Proposer
 from execution.settings import EngineSettings
 from execution.store import artifacts, authority, registry
+from execution.store.connection import Connection
 from execution.store.errors import LocksHeld
 from execution.store.units import apply_unit
 from execution.store.writer import Store
 
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
 PLAN_TRIES: Final = 5
-GRANT_S_DEFAULT: Final = 86_400
-_PREFIX: Final = "artifact://sha256/"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Incoming:
-    """A proposal on its way through the acceptance transaction."""
-
-    proposal: Proposal
-    proposer: Proposer
-    intent: Intent
-    key: BusinessKey
-    fingerprint: str
-    content_sha256: str
-    previous: Previous
-    plan: Plan
 
 
 class Intake:
@@ -97,7 +79,7 @@ class Intake:
         incoming = await self._plan(intent, proposal, proposer)
         return intent, incoming.plan, incoming.key.shown()
 
-    async def _plan(self, intent: Intent, proposal: Proposal, proposer: Proposer) -> _Incoming:
+    async def _plan(self, intent: Intent, proposal: Proposal, proposer: Proposer) -> Incoming:
         """Read what our journal knows of the object, and freeze the parameters outside the transaction."""
         proposal, sha256 = await self._with_content(proposal)
         key = BusinessKey(
@@ -115,7 +97,7 @@ class Intake:
             plan = Plan(params={}, resources=())
         else:
             plan = await self._planned(intent, proposal, sha256, previous)
-        return _Incoming(
+        return Incoming(
             proposal=proposal,
             proposer=proposer,
             intent=intent,
@@ -136,10 +118,11 @@ class Intake:
         if proposal.content is not None:
             return proposal, hashlib.sha256(proposal.content).hexdigest()
         ref = proposal.payload_ref or ""
-        sha256 = ref.removeprefix(_PREFIX)
-        if not ref.startswith(_PREFIX):
+        sha256 = ref.removeprefix(ARTIFACT)
+        if not ref.startswith(ARTIFACT):
             name = ref.removeprefix("artifact://")
-            sha256 = await self._store.hot(lambda conn: artifacts.resolve(conn, name)) or ""
+            bound = await self._store.hot(lambda conn: artifacts.resolve(conn, name))
+            sha256 = bound or ""
         found = await self._store.hot(lambda conn: artifacts.get(conn, sha256))
         if found is None or found.content is None:
             raise IntakeRefused("payload_missing", field="payload_ref")
@@ -150,7 +133,7 @@ class Intake:
 
     # -- inside the transaction -----------------------------------------------------------------------------------
 
-    def _accept(self, conn: Connection, incoming: _Incoming) -> Accepted | None:
+    def _accept(self, conn: Connection, incoming: Incoming) -> Accepted | None:
         """None: what our journal knew of the object has changed since the plan was made."""
         proposal, proposer = incoming.proposal, incoming.proposer
         self._check_stops(conn, incoming)
@@ -171,13 +154,13 @@ class Intake:
             self._supersede(conn, pending, incoming)
         return self._insert(conn, incoming, replace(incoming.key, generation=generation))
 
-    def _check_stops(self, conn: Connection, incoming: _Incoming) -> None:
+    def _check_stops(self, conn: Connection, incoming: Incoming) -> None:
         proposer, proposal = incoming.proposer, incoming.proposal
         scopes = stop_scopes(
             tenant=proposer.tenant,
             site=proposal.site,
             system=None,
-            authority=_authority_of(proposer),
+            authority=authority_of(proposer),
             principal=proposer.principal,
             decision_id=proposer.decision_id,
         )
@@ -187,7 +170,7 @@ class Intake:
         if hit:
             raise IntakeRefused("frozen", retryable=True)
 
-    def _generation(self, conn: Connection, newest: Command | None, incoming: _Incoming) -> str:
+    def _generation(self, conn: Connection, newest: Command | None, incoming: Incoming) -> str:
         """The suffix of a deliberate repetition; empty for a first proposal."""
         wanted = incoming.proposal.repeat_of
         if wanted is None:
@@ -225,7 +208,7 @@ class Intake:
         ):
             raise IntakeRefused("token_exhausted", limit=proposer.max_uses)
 
-    def _store_content(self, conn: Connection, incoming: _Incoming) -> None:
+    def _store_content(self, conn: Connection, incoming: Incoming) -> None:
         now, proposal = self._clock.now_ms(), incoming.proposal
         assert proposal.content is not None
         media = proposal.content_media_type
@@ -233,7 +216,7 @@ class Intake:
         for content in incoming.plan.artifacts.values():
             artifacts.put(conn, content, media_type="text/html", now_ms=now, bytes_max=CONTENT_BYTES_MAX)
 
-    def _supersede(self, conn: Connection, pending: Command, incoming: _Incoming) -> None:
+    def _supersede(self, conn: Connection, pending: Command, incoming: Incoming) -> None:
         """A later version takes the place of an earlier one that has not reached its pivot: that one unwinds first."""
         saga = registry.load_saga(conn, pending.command_id)
         if saga.root.ending is not None:
@@ -245,15 +228,15 @@ class Intake:
         draft.announce()
         apply_unit(conn, draft.unit())
 
-    def _insert(self, conn: Connection, incoming: _Incoming, key: BusinessKey) -> Accepted:
+    def _insert(self, conn: Connection, incoming: Incoming, key: BusinessKey) -> Accepted:
         policy = authority.authority(conn).policy_hash
         now = self._clock.now_ms()
-        saga = self._new_saga(incoming, key, policy, now)
+        saga = new_saga(incoming, key, policy, now, self._ids)
         try:
-            apply_unit(conn, self._opening(saga, incoming, now, locks=True))
+            apply_unit(conn, opening(saga, incoming, now, locks=True))
         except LocksHeld:
-            apply_unit(conn, self._opening(saga, incoming, now, locks=False))
-        authority.put_grant(conn, self._grant(saga.root, incoming, policy, now))
+            apply_unit(conn, opening(saga, incoming, now, locks=False))
+        authority.put_grant(conn, grant_of(saga.root, incoming, policy, now))
         return Accepted(
             command_id=saga.root.command_id,
             idempotency_key=saga.root.idempotency_key,
@@ -261,151 +244,8 @@ class Intake:
             original_at_ms=now,
         )
 
-    def _opening(self, saga: Saga, incoming: _Incoming, now: int, *, locks: bool) -> Unit:
-        draft = Draft(saga, actor=incoming.proposer.principal, now_ms=now, opening=True)
-        root = saga.root
-        body = {
-            "intent": incoming.intent.name,
-            "key": root.idempotency_key,
-            "fingerprint": root.request_fingerprint,
-            "content_sha256": incoming.content_sha256,
-            "token": incoming.proposer.token_id,
-            "decision": root.decision_id,
-            "repeat_of": root.repeat_of,
-        }
-        draft.note(root.command_id, Fact.COMMAND_RECEIVED, body)
-        draft.move(root.command_id, Trigger.VALIDATION_STARTED)
-        draft.move(root.command_id, Trigger.COMMAND_AUTHORIZED, {"policy_hash": json.loads(root.params)["policy_hash"]})
-        draft.move(root.command_id, Trigger.ENQUEUED)
-        for row in saga.members:
-            draft.note(row.command_id, Fact.PLANNED, {"key": row.idempotency_key, "effect": row.effect_class})
-        if locks:
-            draft.take_locks(incoming.plan.resources)
-        else:
-            draft.block(Blocker.LOCKED)
-        draft.announce()
-        return draft.unit()
 
-    def _new_saga(self, incoming: _Incoming, key: BusinessKey, policy: str, now: int) -> Saga:
-        root = self._root(incoming, key, policy, now)
-        definition = incoming.intent.definition
-        wanted = [part for part in definition.parts if part.when(incoming.plan.params)]
-        members = tuple(
-            self._member(root, definition, part.name, position, key, incoming.plan)
-            for position, part in enumerate(wanted, start=1)
-        )
-        return Saga(root=root, members=members)
-
-    def _root(self, incoming: _Incoming, key: BusinessKey, policy: str, now: int) -> Command:
-        proposal, proposer, intent, plan = incoming.proposal, incoming.proposer, incoming.intent, incoming.plan
-        command_id = self._ids.new("cmd")
-        params = {
-            "plan": dict(plan.params),
-            "arguments": dict(proposal.arguments),
-            "resources": list(plan.resources),
-            "authority": _authority_of(proposer),
-            "chain": list(proposer.chain),
-            "approvals_required": proposer.approvals_required,
-            "policy_hash": policy,
-        }
-        return Command(
-            command_id=command_id,
-            root_id=command_id,
-            parent_id=None,
-            position=0,
-            kind=Kind.SAGA,
-            object_kind=intent.object_kind,
-            object_id=proposal.object_id,
-            object_version=proposal.version,
-            workflow_id="wf_" + hashlib.sha256(f"{key.tenant}\0{key.site}\0{key.object_id}".encode()).hexdigest()[:26],
-            saga_id="saga_" + command_id.removeprefix("cmd_"),
-            tenant=proposer.tenant,
-            site=proposal.site,
-            decision_id=proposer.decision_id,
-            capability_id=proposer.token_id,
-            principal=proposer.principal,
-            command_type=intent.definition.name,
-            definition_version=intent.definition.version,
-            effect_class=EffectClass.NONE,
-            target_system=intent.system,
-            target_resource=f"site/{proposal.site}/{proposal.object_id}",
-            expected_version=plan.base_version,
-            idempotency_key=key.shown(),
-            request_fingerprint=incoming.fingerprint,
-            payload_ref=_PREFIX + incoming.content_sha256,
-            params=canonical(params),
-            state=State.RECEIVED,
-            phase=Phase.PRE_PIVOT,
-            created_at_ms=now,
-            deadline_at_ms=now + int(intent.definition.deadline_s * 1000),
-            not_before_ms=plan.not_before_ms,
-            next_check_at_ms=now,
-            repeat_of=proposal.repeat_of,
-            generation=key.generation,
-            correlation_id=proposal.correlation_id or command_id,
-            trace_id=proposal.trace_id,
-        )
-
-    def _member(
-        self, root: Command, definition: SagaDefinition[Ports], name: str, position: int, key: BusinessKey, plan: Plan
-    ) -> Command:
-        part = definition.part(name)
-        step = part if isinstance(part, Step) else None
-        system = step.action.system if step else "remit"
-        operation = step.action.operation if step else name.lower()
-        pivot = step is not None and step.effect is EffectClass.PIVOT
-        return replace(
-            root,
-            command_id=self._ids.new("cmd"),
-            parent_id=root.command_id,
-            position=position,
-            kind=Kind.STEP if step else Kind.GATE,
-            command_type=name,
-            effect_class=step.effect if step else EffectClass.NONE,
-            target_system=system,
-            target_resource=step.resource(plan.params) if step else root.target_resource,
-            expected_version=plan.base_version if pivot else None,
-            idempotency_key=key.of(system, operation).shown(),
-            params="",
-            state=State.AUTHORIZED,
-            phase=None,
-            deadline_at_ms=None,
-            not_before_ms=None,
-            next_check_at_ms=None,
-        )
-
-    def _grant(self, root: Command, incoming: _Incoming, policy: str, now: int) -> authority.Grant:
-        proposer = incoming.proposer
-        details = canonical([dict(detail) for detail in proposer.details])
-        until = proposer.grant_until_s * 1000 if proposer.grant_until_s else now + GRANT_S_DEFAULT * 1000
-        return authority.Grant(
-            root_id=root.command_id,
-            iss=proposer.issuer,
-            jti=proposer.token_id,
-            kid=proposer.key_id,
-            sub=proposer.principal,
-            client_id=proposer.client_id,
-            decision_id=proposer.decision_id,
-            tenant=proposer.tenant,
-            details=details,
-            details_hash=hashlib.sha256(details.encode()).hexdigest(),
-            policy_hash=policy,
-            grant_until_ms=until,
-            operator=proposer.operator,
-            created_at_ms=now,
-        )
-
-
-def _authority_of(proposer: Proposer) -> dict[str, Any]:
-    return {
-        "issuer": proposer.issuer,
-        "token_id": proposer.token_id,
-        "key_id": proposer.key_id,
-        "client_id": proposer.client_id,
-    }
-
-
-def _existing(known: Command, incoming: _Incoming) -> Accepted:
+def _existing(known: Command, incoming: Incoming) -> Accepted:
     """The same key: the same command when the same is meant, a conflict otherwise."""
     proposer = incoming.proposer
     if known.request_fingerprint != incoming.fingerprint:

@@ -11,14 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from sqlalchemy import Connection
-
 from execution.core.command import Approval, Review, Saga
 from execution.core.draft import Draft
 from execution.core.events import Fact
 from execution.core.states import ApprovalState, EffectClass, Phase, State, Verdict
 from execution.ports import Clock
 from execution.store import registry
+from execution.store.connection import Connection
 from execution.store.errors import Stale
 from execution.store.writer import Store
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection
-
 from execution.catalog import Catalog
 from execution.core.command import Command, Saga
 from execution.core.events import Event
@@ -38,6 +36,7 @@ from execution.proposal import (
 )
 from execution.sentences import next_action, poll_after_s, say_to_user
 from execution.store import journal, registry
+from execution.store.connection import Connection
 from execution.store.writer import Store
 
 _DIVERGED: Final = frozenset({ReviewKind.DRIFT, ReviewKind.DUPLICATE, ReviewKind.CONFLICT})

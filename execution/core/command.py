@@ -10,8 +10,8 @@ Times are Unix milliseconds of the store's clock (`…_ms`), because they are co
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
 from execution.core.failures import Receipt
 from execution.core.states import (
@@ -116,6 +116,17 @@ class Command:
     def blocked_by(self) -> frozenset[Blocker]:
         """The blockers beside the state."""
         return frozenset(Blocker(name) for name in self.blockers.split(",") if name)
+
+
+_COLUMNS: Final = tuple(column.name for column in fields(Command))
+
+
+def evolved(row: Command, changes: Mapping[str, Any]) -> Command:
+    """The row with those columns changed: `dataclasses.replace` without running the constructor, on the hot path."""
+    new = object.__new__(Command)
+    for name in _COLUMNS:
+        object.__setattr__(new, name, changes[name] if name in changes else getattr(row, name))
+    return new
 
 
 def blockers_text(blockers: Iterable[Blocker]) -> str:

@@ -7,12 +7,12 @@ every unit, so that two owners, or an owner and a late answer, can never both co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from execution.core.command import Approval, Attempt, Command, Review, Saga, blockers_text
+from execution.core.command import Approval, Attempt, Command, Review, Saga, blockers_text, evolved
 from execution.core.events import GENESIS, Event, EventType, Fact, link
-from execution.core.states import Blocker, Phase, State
+from execution.core.states import TERMINAL, Blocker, Phase
 from execution.core.transitions import Trigger, move
 
 T = TypeVar("T")
@@ -70,6 +70,7 @@ class Draft:
     def __init__(self, saga: Saga, *, actor: str, now_ms: int, opening: bool = False) -> None:
         self._before = {row.command_id: row for row in (saga.root, *saga.members)}
         self._rows = dict(self._before)
+        self._changes: dict[str, dict[str, Any]] = {}
         self._order = [row.command_id for row in saga.members]
         self._root_id = saga.root.command_id
         self._actor = actor
@@ -85,31 +86,37 @@ class Draft:
         self._outbox: list[str] = []
         self._locks_take: tuple[str, ...] = ()
         self._locks_free = False
+        self._saga: Saga | None = None
         self.fence: Fence | None = None
 
     @property
     def saga(self) -> Saga:
         """The aggregate as it will be."""
-        return Saga(
-            root=self._rows[self._root_id],
-            members=tuple(self._rows[cid] for cid in self._order),
-            attempts=tuple(self._attempts.values()),
-            approvals=tuple(self._approvals.values()),
-            reviews=tuple(self._reviews.values()),
-        )
+        if self._saga is None:
+            self._saga = Saga(
+                root=self.row(self._root_id),
+                members=tuple(self.row(command_id) for command_id in self._order),
+                attempts=tuple(self._attempts.values()),
+                approvals=tuple(self._approvals.values()),
+                reviews=tuple(self._reviews.values()),
+            )
+        return self._saga
 
     @property
     def root(self) -> Command:
         """The root as it will be."""
-        return self._rows[self._root_id]
+        return self.row(self._root_id)
 
     @property
     def touched(self) -> bool:
-        """Whether anything was changed."""
-        return bool(self._events) or self._rows != self._before
+        """Whether anything was journaled."""
+        return bool(self._events)
 
     def row(self, command_id: str) -> Command:
         """One row as it will be."""
+        changes = self._changes.pop(command_id, None)
+        if changes is not None:
+            self._rows[command_id] = evolved(self._rows[command_id], changes)
         return self._rows[command_id]
 
     def add_command(self, row: Command) -> None:
@@ -117,36 +124,38 @@ class Draft:
         self._rows[row.command_id] = row
         self._order.append(row.command_id)
         self._new.append(row.command_id)
+        self._saga = None
 
-    def set(self, command_id: str, **columns: Any) -> Command:
+    def set(self, command_id: str, **columns: Any) -> None:
         """Change columns of a row without an event (times, leases, counters)."""
-        row = replace(self._rows[command_id], **columns)
-        self._rows[command_id] = row
-        return row
+        self._changes.setdefault(command_id, {}).update(columns)
+        self._saga = None
 
     def note(self, command_id: str, type_: EventType, body: dict[str, Any] | None = None) -> None:
         """Append an event to the command's chain."""
-        row = self._rows[command_id]
+        changes, row = self._changes.setdefault(command_id, {}), self._rows[command_id]
         event = link(
-            prev_hash=row.chain_head or GENESIS,
+            prev_hash=changes.get("chain_head", row.chain_head) or GENESIS,
             command_id=command_id,
-            seq=row.chain_seq + 1,
+            seq=changes.get("chain_seq", row.chain_seq) + 1,
             type_=type_,
             actor=self._actor,
             at_ms=self.now_ms,
             body=body or {},
         )
         self._events.append(event)
-        self._rows[command_id] = replace(row, chain_seq=event.seq, chain_head=event.hash)
+        changes["chain_seq"], changes["chain_head"] = event.seq, event.hash
+        self._saga = None
 
-    def move(self, command_id: str, trigger: Trigger, body: dict[str, Any] | None = None, **columns: Any) -> Command:
+    def move(self, command_id: str, trigger: Trigger, body: dict[str, Any] | None = None, **columns: Any) -> None:
         """Move a command through the table and journal it; `columns` change with it."""
-        state = move(self._rows[command_id].state, trigger)
-        if state in (State.SUCCESS, State.FAILED, State.COMPENSATED):
+        changes, row = self._changes.setdefault(command_id, {}), self._rows[command_id]
+        state = move(changes.get("state", row.state), trigger)
+        if state in TERMINAL:
             columns.setdefault("completed_at_ms", self.now_ms)
-        self.set(command_id, state=state, **columns)
+        changes["state"] = state
+        changes.update(columns)
         self.note(command_id, trigger, body)
-        return self._rows[command_id]
 
     def phase(self, phase: Phase) -> None:
         """Turn the saga's phase, journaled on the root."""
@@ -172,14 +181,17 @@ class Draft:
     def put_attempt(self, attempt: Attempt) -> None:
         """A new attempt, or one that was settled."""
         self._attempts[attempt.attempt_id] = attempt
+        self._saga = None
 
     def put_approval(self, approval: Approval) -> None:
         """A new approval request, or a decided one."""
         self._approvals[approval.approval_id] = approval
+        self._saga = None
 
     def put_review(self, review: Review) -> None:
         """A new review, or a closed one."""
         self._reviews[review.review_id] = review
+        self._saga = None
 
     def announce(self, topic: str = "run") -> None:
         """An outbox row: somebody should look at this saga."""
@@ -195,19 +207,21 @@ class Draft:
 
     def unit(self) -> Unit:
         """The commit. Each changed row's version rises by one; the root's always does."""
-        changed = [cid for cid in (self._root_id, *self._order) if cid not in self._new]
         cas = []
-        for cid in changed:
-            row, before = self._rows[cid], self._before[cid]
-            if row is not before or cid == self._root_id:
-                cas.append((replace(row, version=before.version + 1), before.version))
+        for command_id in (self._root_id, *self._order):
+            before = self._before.get(command_id)
+            if command_id in self._new or before is None:
+                continue
+            if command_id == self._root_id or self.row(command_id) is not before:
+                self.set(command_id, version=before.version + 1)
+                cas.append((self.row(command_id), before.version))
         new_attempts, attempts = _split(self._attempts, self._attempts_before)
         new_approvals, approvals = _split(self._approvals, self._approvals_before)
         new_reviews, reviews = _split(self._reviews, self._reviews_before)
         return Unit(
             root_id=self._root_id,
             cas=tuple(cas),
-            new_commands=tuple(self._rows[cid] for cid in self._new),
+            new_commands=tuple(self.row(command_id) for command_id in self._new),
             events=tuple(self._events),
             new_attempts=new_attempts,
             attempts=attempts,
@@ -222,14 +236,8 @@ class Draft:
         )
 
     def committed(self) -> Saga:
-        """The aggregate after the unit was written: the same rows with their risen versions."""
-        saga = self.saga
-        raised = {row.command_id: row for row, _ in self.unit().cas}
-        return replace(
-            saga,
-            root=raised.get(self._root_id, saga.root),
-            members=tuple(raised.get(row.command_id, row) for row in saga.members),
-        )
+        """The aggregate after the unit was made and written: the same rows with their risen versions."""
+        return self.saga
 
 
 def _split(after: dict[str, T], before: dict[str, T]) -> tuple[tuple[T, ...], tuple[T, ...]]:
