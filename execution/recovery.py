@@ -1,12 +1,13 @@
 """A store whose history may have gone back or split must not believe its own QUEUED and RUNNING.
 
-When the incarnation changed (a restored backup, a copied home, a promoted stand-by), every unfinished effect step is in
-doubt, because what was done after the copy was made is not in it. Each gets an attempt of unknown making: its quiescence
-is unknown, so that only a PRESENT or a person ends the doubt, never a resend.
+When the incarnation changed (a restored backup, a copied home, a promoted stand-by), every unfinished effect step is
+in doubt, because what was done after the copy was made is not in it. Each gets an attempt of unknown making: its
+quiescence is unknown, so that only a PRESENT or a person ends the doubt, never a resend.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from execution.core.command import Attempt, Saga
@@ -25,21 +26,20 @@ TRIES: Final = 20
 
 async def doubt_everything(store: Store, clock: Clock, ids: Ids, incarnation: str) -> int:
     """Put every unfinished saga in doubt; how many. Called once, before any worker of the new incarnation runs."""
-    count, after = 0, None
-    wanted = registry.Filter(unfinished=True)
+    count = 0
+    after: registry.Cursor | None = None
     while True:
-        page_after = after
-
-        def read(conn: Connection) -> tuple[tuple[str, ...], registry.Cursor | None]:
-            roots, following = registry.page(conn, wanted, limit=BATCH, after=page_after)
-            return tuple(root.command_id for root in roots), following
-
-        root_ids, after = await store.hot(read)
+        root_ids, after = await store.hot(partial(_page, after))
         for root_id in root_ids:
             await _doubt(store, clock, ids, incarnation, root_id)
-            count += 1
+        count += len(root_ids)
         if after is None:
             return count
+
+
+def _page(after: registry.Cursor | None, conn: Connection) -> tuple[tuple[str, ...], registry.Cursor | None]:
+    roots, following = registry.page(conn, registry.Filter(unfinished=True), limit=BATCH, after=after)
+    return tuple(root.command_id for root in roots), following
 
 
 async def _doubt(store: Store, clock: Clock, ids: Ids, incarnation: str, root_id: str) -> None:
