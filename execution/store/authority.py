@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass, fields
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
-from execution.store import schema
+from execution.store import schema, statements
 from execution.store.registry import PAGE_MAX
-from execution.store.statements import insert_new
+from execution.store.statements import insert_new, one
 
 
 class RestrictionKind(StrEnum):
@@ -76,7 +77,7 @@ class Grant:
 
 def put_grant(conn: Connection, grant: Grant) -> None:
     """Record the authority of a new root, in the transaction that accepts it."""
-    conn.execute(insert(schema.GRANTS).values(dict(zip(_GRANT_COLUMNS, astuple(grant), strict=True))))
+    one(conn, statements.of(conn).insert_grant, _grant_values(grant))
 
 
 def find_grant(conn: Connection, root_id: str) -> Grant | None:
@@ -94,11 +95,9 @@ def extend_grant(conn: Connection, root_id: str, *, grant_until_ms: int, policy_
 
 def use_token(conn: Connection, *, iss: str, jti: str, tenant: str, max_uses: int, now_ms: int) -> bool:
     """Count one use of a token; False when all its uses are spent. One row is changed, guarded by its count."""
-    t = schema.TOKEN_USES
-    fresh = {"iss": iss, "jti": jti, "tenant": tenant, "used": 0, "max_uses": max_uses}
-    insert_new(conn, t, {**fresh, "first_use_at_ms": now_ms, "last_use_at_ms": now_ms})
-    counted = update(t).where(and_(t.c.iss == iss, t.c.jti == jti, t.c.used < t.c.max_uses, t.c.used < max_uses))
-    return conn.execute(counted.values(used=t.c.used + 1, last_use_at_ms=now_ms)).rowcount == 1
+    sql = statements.of(conn)
+    one(conn, sql.insert_token_use, (iss, jti, 0, max_uses, tenant, now_ms, now_ms))
+    return one(conn, sql.count_token_use, (now_ms, iss, jti, max_uses)) == 1
 
 
 def token_uses(conn: Connection, iss: str, jti: str) -> int:
@@ -251,5 +250,5 @@ def _spend(conn: Connection, decision_id: str, now_ms: int, count: Any, most: An
     return conn.execute(update(d).where(alive).values({count.name: count + 1})).rowcount == 1
 
 
-_GRANT_COLUMNS: Final = tuple(field.name for field in fields(Grant))
+_grant_values: Final = attrgetter(*schema.GRANTS.columns.keys())
 _DECISION_COLUMNS: Final = tuple(field.name for field in fields(Decision))

@@ -21,10 +21,14 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from execution.core.draft import Unit
 from execution.store.engine import READING
 from execution.store.errors import Duplicate, StoreError, StoreUnavailable, UnknownCommit
+from execution.store.statements import one
 from execution.store.units import apply_unit, apply_wave, waves
 
 BATCH_MAX: Final = 256
 """How many members one transaction has at most."""
+SAVE: Final = "SAVEPOINT member"
+UNDO: Final = "ROLLBACK TO SAVEPOINT member"
+RELEASE: Final = "RELEASE SAVEPOINT member"
 
 Function = Callable[[Connection], Any]
 
@@ -151,9 +155,12 @@ def _apply(conn: Connection, jobs: Sequence[Job]) -> None:
             if alone:
                 _run(conn, members)
             else:
-                with conn.begin_nested():
-                    _run(conn, members)
+                one(conn, SAVE)
+                _run(conn, members)
+                one(conn, RELEASE)
         if failed.error is not None:
+            if not alone:
+                _undo(conn)
             _one_by_one(conn, members, failed.error)
 
 
@@ -188,12 +195,17 @@ def _one_by_one(conn: Connection, members: Sequence[Job], error: Exception) -> N
 
 def _guarded(conn: Connection, job: Job, apply: Callable[[Connection, Job], None]) -> None:
     """In a savepoint, undone when the job failed. A failing savepoint itself is the whole batch's failure."""
-    savepoint = conn.begin_nested()
+    one(conn, SAVE)
     apply(conn, job)
     if job.error is None:
-        savepoint.commit()
+        one(conn, RELEASE)
     else:
-        savepoint.rollback()
+        _undo(conn)
+
+
+def _undo(conn: Connection) -> None:
+    one(conn, UNDO)
+    one(conn, RELEASE)
 
 
 def _apply_one(conn: Connection, job: Job) -> None:

@@ -17,6 +17,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import StaticPool
 
+from execution.store import statements
 from execution.store.errors import StoreUnusable
 
 BUSY_TIMEOUT_MS: Final = 30_000
@@ -123,7 +124,7 @@ def _reader_pragmas(dbapi: Any, _: Any) -> None:
 
 def _begin(conn: Connection) -> None:
     reading = conn.get_execution_options().get(READING, False)
-    conn.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    statements.one(conn, "BEGIN" if reading else "BEGIN IMMEDIATE")
 
 
 def _begin_reading(conn: Connection) -> None:

@@ -42,7 +42,7 @@ def load_saga(conn: Connection, root_id: str) -> Saga:
 
 
 def _of_root(conn: Connection, mapped: Mapped[T], statement: str, root_id: str) -> tuple[T, ...]:
-    return tuple(mapped.load(row) for row in conn.exec_driver_sql(statement, (root_id,)))
+    return tuple(mapped.load(row) for row in statements.fetch(conn, statement, (root_id,)))
 
 
 def find(conn: Connection, command_id: str) -> Command | None:

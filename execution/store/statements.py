@@ -1,8 +1,9 @@
-"""The statements of the hot path: SQLAlchemy constructs, compiled once per dialect, executed with tuples.
+"""The statements of the hot path: SQLAlchemy constructs, compiled once per dialect, executed by the driver with tuples.
 
-Executing a construct costs a cache-key computation and a dictionary per row; the commit path of every command pays that
-for each of its statements. So its few fixed statements are compiled to text here, once, and handed to the driver with
-positional values. `IN` lists are compiled for a few sizes and padded with their last value.
+Executing a construct costs a cache-key computation, a dictionary per row and a result object; measured: 40 µs a
+statement against 5 µs for the driver's own cursor, and the commit of every command pays it ten times. So the few fixed
+statements are compiled to text here, once, and handed to the driver's cursor with positional values; what the driver
+raises leaves as SQLAlchemy's errors all the same. `IN` lists are compiled for a few sizes and padded.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Dialect, Executable, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Dialect, Executable, Table, bindparam, delete, insert, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import ColumnElement
 
 from execution.store import rows, schema
@@ -58,6 +60,15 @@ class Statements:
             approvals.request_digest,
             approvals.expires_at_ms,
         )
+        uses = schema.TOKEN_USES.c
+        self.insert_grant = self._insert(schema.GRANTS, tuple(schema.GRANTS.columns.keys()))
+        names = tuple(schema.TOKEN_USES.columns.keys())
+        fresh = _insert_of(dialect)(schema.TOKEN_USES).values({name: bindparam(name) for name in names})
+        self.insert_token_use = self._text(fresh.on_conflict_do_nothing(), names)
+        spent = (uses.iss == bindparam("iss_"), uses.jti == bindparam("jti_"), uses.used < uses.max_uses)
+        counted = update(schema.TOKEN_USES).where(*spent, uses.used < bindparam("most_"))
+        counted = counted.values(used=uses.used + literal_column("1"), last_use_at_ms=bindparam("last_use_at_ms"))
+        self.count_token_use = self._text(counted, ("last_use_at_ms", "iss_", "jti_", "most_"))
         self.saga_commands = self._of_root(rows.COMMAND, "position")
         self.saga_attempts = self._of_root(rows.ATTEMPT, "fenced_at_ms", "attempt_id")
         self.saga_approvals = self._of_root(rows.APPROVAL, "requested_at_ms", "approval_id")
@@ -114,8 +125,47 @@ def many(conn: Connection, statement: str, values: Sequence[rows.Values]) -> int
     """Execute for every tuple of values; the number of rows changed in all."""
     if not values:
         return 0
-    # A list of one is executed as one: the same statement without the driver's loop.
-    return conn.exec_driver_sql(statement, values[0] if len(values) == 1 else list(values)).rowcount
+    cursor = conn.connection.cursor()
+    try:
+        cursor.executemany(statement, values)
+        return cursor.rowcount
+    except _driver_error(conn) as error:
+        raise _wrapped(conn, statement, error) from error
+    finally:
+        cursor.close()
+
+
+def one(conn: Connection, statement: str, values: rows.Values = ()) -> int:
+    """Execute once; the number of rows changed."""
+    cursor = conn.connection.cursor()
+    try:
+        cursor.execute(statement, values)
+        return cursor.rowcount
+    except _driver_error(conn) as error:
+        raise _wrapped(conn, statement, error) from error
+    finally:
+        cursor.close()
+
+
+def fetch(conn: Connection, statement: str, values: Sequence[Any] = ()) -> Sequence[Any]:
+    """All rows of a query, as plain tuples."""
+    cursor = conn.connection.cursor()
+    try:
+        cursor.execute(statement, values)
+        return cursor.fetchall()
+    except _driver_error(conn) as error:
+        raise _wrapped(conn, statement, error) from error
+    finally:
+        cursor.close()
+
+
+def _driver_error(conn: Connection) -> type[Exception]:
+    return conn.dialect.loaded_dbapi.Error
+
+
+def _wrapped(conn: Connection, statement: str, error: Exception) -> BaseException:
+    wrapped: BaseException = DBAPIError.instance(statement, None, error, _driver_error(conn), dialect=conn.dialect)
+    return wrapped
 
 
 def fetch_in(conn: Connection, statements: dict[int, str], wanted: Sequence[str]) -> Iterator[Any]:
@@ -125,10 +175,13 @@ def fetch_in(conn: Connection, statements: dict[int, str], wanted: Sequence[str]
         chunk = wanted[start : start + most]
         size = next(size for size in IN_SIZES if size >= len(chunk))
         padded = (*chunk, *((chunk[-1],) * (size - len(chunk))))
-        yield from conn.exec_driver_sql(statements[size], padded)
+        yield from fetch(conn, statements[size], padded)
 
 
 def insert_new(conn: Connection, table: Table, values: Mapping[str, Any]) -> bool:
     """Insert a row unless one of that identity is there; whether it was inserted."""
-    make = sqlite.insert if conn.dialect.name == "sqlite" else postgresql.insert
-    return conn.execute(make(table).values(**values).on_conflict_do_nothing()).rowcount == 1
+    return conn.execute(_insert_of(conn.dialect)(table).values(**values).on_conflict_do_nothing()).rowcount == 1
+
+
+def _insert_of(dialect: Dialect) -> Any:
+    return sqlite.insert if dialect.name == "sqlite" else postgresql.insert

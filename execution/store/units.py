@@ -11,7 +11,7 @@ revocation and policy change takes exclusively: none of them can commit between 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -23,7 +23,7 @@ from execution.core.draft import Fence, Unit
 from execution.core.states import ApprovalState
 from execution.store import rows, schema, statements
 from execution.store.errors import Duplicate, FenceRefused, LocksHeld, Refusal, Stale, StoreError
-from execution.store.statements import Statements, fetch_in, many
+from execution.store.statements import Statements, fetch, fetch_in, many
 
 T = TypeVar("T")
 HOLDING: Final = ("freeze:", "revoked:key:", "revoked:tenant:")
@@ -91,7 +91,7 @@ def _judge(conn: Connection, sql: Statements, wave: Sequence[Unit], refusals: li
 
 
 def _read_facts(conn: Connection, sql: Statements, fences: Sequence[Fence]) -> _Facts:
-    row = conn.exec_driver_sql(sql.share_authority).first()
+    row = next(iter(fetch(conn, sql.share_authority)), None)
     scopes = list({scope for fence in fences for scope in fence.scopes})
     approvals = [fence.approval_id for fence in fences if fence.approval_id is not None]
     return _Facts(
@@ -196,9 +196,3 @@ def _write_locks(conn: Connection, sql: Statements, units: Sequence[Unit]) -> No
         new = [(_tenant(conn, unit), resource, unit.root_id) for unit in takers for resource in unit.locks_take]
         many(conn, sql.insert_lock, sorted(lock for lock in new if lock[:2] not in owned))
     many(conn, sql.delete_locks, [(unit.root_id,) for unit in units if unit.locks_free])
-
-
-def run_single(conn: Connection, apply: Callable[[Connection], T]) -> T:
-    """Run inside a savepoint: what it raises undoes only what it did."""
-    with conn.begin_nested():
-        return apply(conn)

@@ -1,8 +1,8 @@
 """The bound: the same commits and rows, written by hand.
 
-Plain `sqlite3`, one writer thread, group commit with `executemany`, one hop to the event loop per batch, statements that
-set only what changes, no objects. Events are really hashed and fences really read. Nobody would maintain this; it says
-what the machine allows. `__main__` checks that it leaves exactly the rows that the product leaves.
+Plain `sqlite3`, one writer thread, group commit with `executemany`, one hop to the event loop per batch, statements
+that set only what changes, no objects. Events are really hashed and fences really read. Nobody would maintain this; it
+says what the machine allows. `__main__` checks that it leaves exactly the rows that the product leaves.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ USE: Final = (
     "INSERT INTO token_uses (iss, jti, used, max_uses, tenant, first_use_at_ms, last_use_at_ms) VALUES (?,?,1,1,?,?,?)"
 )
 CLAIM_ROOT: Final = _update(
-    "state lease_owner lease_epoch lease_until_ms next_check_at_ms claim_count started_at_ms chain_seq chain_head version"
+    "state lease_owner lease_epoch lease_until_ms next_check_at_ms claim_count started_at_ms chain_seq chain_head "
+    "version"
 )
 CLAIM_STEP: Final = _update("state lease_epoch claim_count started_at_ms chain_seq chain_head version")
 FENCE_STEP: Final = _update("state attempt_count last_attempt_at_ms chain_seq chain_head version")
@@ -257,7 +258,7 @@ def _fence(chains: _Chains, number: int, position: int) -> Rows:
 
 
 def _outcome(chains: _Chains, position: int) -> Rows:
-    receipt = (noop.RECEIPT_TEXT, "7", "1", "https://example.invalid/7")
+    receipt = (noop.RECEIPT_TEXT, "7", "1", noop.URL)
     rows: Rows = [chains.event(position, "RECEIPT_RECORDED", noop.RECEIPT), chains.event(position, "SUCCEEDED")]
     rows.append(chains.guarded(END_STEP, position, "SUCCESS", *receipt, noop.NOW_MS, noop.NOW_MS))
     rows.append((SETTLE, ("LANDED", noop.NOW_MS, noop.RECEIPT_TEXT, f"att_{chains.ids[position]}")))

@@ -1,7 +1,7 @@
 """A no-op saga of five steps as the rows and events of its twelve commits: what product and bound both write.
 
-1 acceptance · 1 claim of the root and the first step · per step a fence and an outcome; each outcome claims the next step,
-the last one closes the root.
+1 acceptance · 1 claim of the root and the first step · per step a fence and an outcome; each outcome claims the next
+step, the last one closes the root.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ UNTIL_MS: Final = NOW_MS + 86_400_000
 LEASE_MS: Final = 30_000
 DIGEST: Final = "d" * 64
 TERMS: Final = '{"deadline_s":20.0,"max_run_s":30.0,"staleness_s":5.0,"transit_s":60.0}'
-RECEIPT: Final = {"data": {"status": "done"}, "reference": "https://example.invalid/7", "resource_id": "7", "version": "1"}
-RECEIPT_TEXT: Final = '{"data":{"status":"done"},"reference":"https://example.invalid/7","resource_id":"7","version":"1"}'
+URL: Final = "https://example.invalid/7"
+RECEIPT: Final = {"data": {"status": "done"}, "reference": URL, "resource_id": "7", "version": "1"}
+RECEIPT_TEXT: Final = (
+    '{"data":{"status":"done"},"reference":"https://example.invalid/7","resource_id":"7","version":"1"}'
+)
 PARAMS: Final = '{"authority":{"client_id":"c","issuer":"i","key_id":"k","token_id":"t"},"title":"A title"}'
 SCOPES: Final = (
     "freeze:all",
@@ -107,9 +110,7 @@ def acceptance(number: int) -> tuple[Unit, Saga]:
     draft.move(root, Trigger.COMMAND_AUTHORIZED)
     draft.move(root, Trigger.ENQUEUED)
     saga = draft.saga
-    unit = Unit(
-        root_id=root, new_commands=(saga.root, *saga.members), events=draft.unit().events, outbox=("run",)
-    )
+    unit = Unit(root_id=root, new_commands=(saga.root, *saga.members), events=draft.unit().events, outbox=("run",))
     return unit, saga
 
 
@@ -183,13 +184,11 @@ def outcome(draft: Draft, position: int, attempt: Attempt) -> None:
         receipt=RECEIPT_TEXT,
         external_resource_id="7",
         external_version="1",
-        result_reference="https://example.invalid/7",
+        result_reference=URL,
         verified_at_ms=NOW_MS,
     )
     if position < STEPS:
         claim_step(draft, position + 1)
         return
     draft.phase(Phase.COMPLETED)
-    draft.move(
-        draft.root.command_id, Trigger.SUCCEEDED, lease_owner=None, lease_until_ms=None, next_check_at_ms=None
-    )
+    draft.move(draft.root.command_id, Trigger.SUCCEEDED, lease_owner=None, lease_until_ms=None, next_check_at_ms=None)
