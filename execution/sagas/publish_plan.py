@@ -25,6 +25,8 @@ from execution.sagas.publish_params import Mode, PublishParams, artifact_ref
 from execution.slugs import is_slug, slugify
 
 CONTENT_BYTES_MAX: Final = 1_048_576
+STORED_BYTES_MAX: Final = 8_388_608
+"""Of what a site is to store: Markdown grows when it is rendered."""
 TITLE_CHARS_MAX: Final = 200
 STRUCTURED_BYTES_MAX: Final = 65_536
 HIDDEN_LISTED_MAX: Final = 50
@@ -167,6 +169,7 @@ def _rendered(proposal: Proposal, content_sha256: str) -> tuple[bytes, Rendered]
     except ContentRefused as refused:
         raise IntakeRefused(f"content_{refused.code}", field="content") from None
     stored = with_structured_data(rendered.html, proposal.arguments.get("structured_data"), chosen)
+    _at_most("content", len(stored.encode()), STORED_BYTES_MAX)
     return stored.encode(), rendered
 
 
