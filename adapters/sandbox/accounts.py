@@ -82,7 +82,8 @@ def statuses_asked(request: Request, account: Account | None) -> set[str]:
     if any(status not in allowed for status in asked):
         raise RestError(400, "rest_invalid_param", "Invalid parameter(s): status")
     if asked != ["publish"] and not (account and account.may("edit_posts")):
-        raise RestError(400, "rest_invalid_param", "Invalid parameter(s): status", params={"status": "forbidden"})
+        details: JsonValue = {"status": {"code": "rest_forbidden_status", "message": "Status is forbidden."}}
+        raise RestError(400, "rest_invalid_param", "Invalid parameter(s): status", details=details)
     return {*asked, *(STATUSES if "any" in asked else ())}
 
 

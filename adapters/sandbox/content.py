@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote as percent_encoded
 
 SLUG_CHARS_MAX: Final = 200
 _TITLE_TAGS: Final = frozenset(re.findall(r"\w+", "a abbr acronym b blockquote cite code del em i q s strike strong"))
@@ -28,7 +28,7 @@ _PARTS: Final = re.compile(r"<\s*(/?)\s*([a-zA-Z0-9]+)([^>]*?)(/?)\s*>", re.DOTA
 _ATTRIBUTE: Final = re.compile(r"""([a-zA-Z][\w:-]*)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
 _BARE_AMPERSAND: Final = re.compile(r"&(?!#?\w{1,32};)")
 _BLANK_TARGET: Final = re.compile(r"<a\b[^>]*\btarget\s*=[^>]*>", re.IGNORECASE)
-_LIGATURES: Final = str.maketrans({"ß": "ss", "æ": "ae", "Æ": "AE", "ø": "o", "Ø": "O", "œ": "oe", "ł": "l", "đ": "d"})
+_LIGATURES: Final = str.maketrans({"ß": "s", "æ": "ae", "Æ": "AE", "ø": "o", "Ø": "O", "œ": "oe", "ł": "l", "đ": "d"})
 
 
 def slugify(text: str) -> str:
@@ -40,7 +40,7 @@ def slugify(text: str) -> str:
         r"&[^;\s]+;|[\u2018\u2019\u201c\u201d\u00a1\u00bf\u00ab\u00bb\u2026\u00a9\u00ae\u00b0\u2122\u00b4]", "", plain
     )
     plain = re.sub(r"[\u2013\u2014\u00a0/.]", "-", plain)
-    encoded = "".join(c if c.isascii() else quote(c).lower() for c in plain)
+    encoded = "".join(c if c.isascii() else percent_encoded(c).lower() for c in plain)
     encoded = re.sub(r"%(?![0-9a-f]{2})|[^a-z0-9%_\s-]", "", encoded)
     joined = re.sub(r"-+", "-", re.sub(r"\s+", "-", encoded)).strip("-")
     return joined[:SLUG_CHARS_MAX].rstrip("-")
@@ -86,9 +86,9 @@ def _tag(tag: str, allowed: frozenset[str]) -> str:
     if parts is None or parts[2].lower() not in allowed:
         return ""
     kept = "".join(
-        f' {name}="{_safe(value.strip(chr(34) + chr(39)))}"'
+        f" {name}={quote}{_safe(value.strip(quote))}{quote}"
         for name, value in _ATTRIBUTE.findall(parts[3])
-        if name.lower() in _ATTRIBUTES
+        if name.lower() in _ATTRIBUTES and (quote := value[0] if value[0] in "\"'" else '"')
     )
     return f"<{parts[1]}{parts[2]}{kept}{' /' if parts[4] else ''}>"
 

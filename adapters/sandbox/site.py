@@ -232,7 +232,7 @@ class Site:
             content=stored_content(content, unfiltered=unfiltered),
             excerpt=stored_content(_text(fields, "excerpt", post.excerpt), unfiltered=unfiltered),
             date=date,
-            categories=self._term_ids(fields, "categories", post.categories) or (1,),
+            categories=self._term_ids(fields, "categories", post.categories),
             tags=self._term_ids(fields, "tags", post.tags),
         )
 
@@ -253,7 +253,7 @@ class Site:
     def _terms(self, taxonomy: str, request: Request, account: Account | None) -> Response:
         if request.method == "GET":
             sought = request.query.get("search", "").casefold()
-            found = [_term(t) for t in self._state.terms(taxonomy) if sought in t.name.casefold()]
+            found = [_term(t) for t in self._state.terms(taxonomy) if sought in escape(t.name, quote=False).casefold()]
             return _json(200, found)
         need(account, "manage_terms" if taxonomy == "categories" else "edit_posts", "rest_cannot_create", "not allowed")
         name = _text(_fields(request), "name", "")

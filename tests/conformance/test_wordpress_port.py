@@ -1,0 +1,376 @@
+"""The port `WordPress`, over the stand-in and the real site: both must agree on everything asked here."""
+
+import pytest
+
+from adapters.wordpress import WordPressSite
+from execution.core.failures import (
+    Absent,
+    CannotTell,
+    FailureClass,
+    Foreign,
+    Landed,
+    Present,
+    Receipt,
+    Refused,
+    Sighting,
+    Unprepared,
+)
+from execution.ports import Article
+from tests.conformance.beds import Bed, carry_out, fresh_article, fresh_marker
+
+
+async def drafted(site: WordPressSite, article: Article, marker: str | None = None) -> Receipt:
+    """A draft of ours."""
+    answer = await carry_out(await site.create_draft(marker=marker or fresh_marker(), article=article))
+    assert isinstance(answer, Landed), answer
+    return answer.receipt
+
+
+async def published(site: WordPressSite, draft: Receipt, article: Article) -> Receipt:
+    """The draft, live."""
+    prepared = await site.publish(post_id=draft.resource_id, expected_version=draft.version, article=article)
+    answer = await carry_out(prepared)
+    assert isinstance(answer, Landed), answer
+    return answer.receipt
+
+
+def present(sighting: Sighting) -> Present:
+    assert isinstance(sighting, Present), sighting
+    return sighting
+
+
+def foreign(sighting: Sighting) -> Foreign:
+    assert isinstance(sighting, Foreign), sighting
+    return sighting
+
+
+# Drafts
+
+
+async def test_a_created_draft_is_found_by_its_marker_as_the_receipt_said(bed: Bed) -> None:
+    async with bed.site() as site:
+        marker, article = fresh_marker(), fresh_article()
+        assert await site.observe_draft(marker=marker, article=article, known_id=None) == Absent()
+        receipt = await drafted(site, article, marker)
+        assert receipt.data["slug"] == f"remit-{marker}"
+        expected = Present(receipt=receipt)
+        assert await site.observe_draft(marker=marker, article=article, known_id=None) == expected
+        assert await site.observe_draft(marker=marker, article=article, known_id=receipt.resource_id) == expected
+        assert await site.read(post_id=receipt.resource_id) == expected
+
+
+async def test_a_draft_of_ours_is_not_found_by_another_marker(bed: Bed) -> None:
+    async with bed.site() as site:
+        article = fresh_article()
+        await drafted(site, article)
+        assert await site.observe_draft(marker=fresh_marker(), article=article, known_id=None) == Absent()
+
+
+async def test_two_creates_under_one_marker_are_counted(bed: Bed) -> None:
+    async with bed.site() as site:
+        marker, article = fresh_marker(), fresh_article()
+        first, second = await drafted(site, article, marker), await drafted(site, article, marker)
+        assert second.data["slug"] == f"remit-{marker}-2"
+        seen = present(await site.observe_draft(marker=marker, article=article, known_id=None))
+        assert (seen.rows, seen.receipt) == (2, first)
+
+
+async def test_a_trashed_draft_of_ours_is_foreign_and_a_new_one_counts_alone(bed: Bed) -> None:
+    async with bed.site() as site:
+        marker, article = fresh_marker(), fresh_article()
+        first = await drafted(site, article, marker)
+        await bed.person("DELETE", f"/wp/v2/posts/{first.resource_id}")
+        seen = foreign(await site.observe_draft(marker=marker, article=article, known_id=None))
+        assert (seen.code, seen.receipt and seen.receipt.resource_id) == ("trashed", first.resource_id)
+        second = await drafted(site, article, marker)
+        assert second.data["slug"] == f"remit-{marker}"
+        assert present(await site.observe_draft(marker=marker, article=article, known_id=None)).rows == 1
+
+
+async def test_a_draft_that_we_know_and_that_is_gone_is_foreign(bed: Bed) -> None:
+    async with bed.site() as site:
+        marker, article = fresh_marker(), fresh_article()
+        receipt = await drafted(site, article, marker)
+        await bed.person("DELETE", f"/wp/v2/posts/{receipt.resource_id}?force=true")
+        seen = await site.observe_draft(marker=marker, article=article, known_id=receipt.resource_id)
+        assert seen == Foreign(code="gone")
+        assert await site.read(post_id=receipt.resource_id) == Absent()
+
+
+async def test_without_a_draft_of_ours_a_taken_public_slug_is_foreign(bed: Bed) -> None:
+    async with bed.site() as site:
+        article = fresh_article()
+        other = await bed.person("POST", "/wp/v2/posts", {"title": "x", "slug": article.slug, "status": "publish"})
+        seen = foreign(await site.observe_draft(marker=fresh_marker(), article=article, known_id=None))
+        assert (seen.code, seen.receipt and seen.receipt.resource_id) == ("slug_taken", str(other["id"]))
+
+
+async def test_what_the_site_stores_differently_is_named_and_not_judged(bed: Bed) -> None:
+    async with bed.site("author", own_posts_only=True) as site:
+        marker = fresh_marker()
+        article = fresh_article(title=" Q & A ", content="<p>1 < 2 & 3</p><script>x()</script>")
+        draft = await drafted(site, article, marker)
+        seen = present(await site.observe_draft(marker=marker, article=article, known_id=None))
+        assert (seen.complete, seen.difference) == (True, ("title", "content"))
+        await published(site, draft, article)
+        live = present(
+            await site.observe_publication(post_id=draft.resource_id, expected_version=draft.version, article=article)
+        )
+        assert (live.complete, live.difference) == (True, ("title", "content"))
+
+
+async def test_an_editors_bytes_are_stored_as_given(bed: Bed) -> None:
+    async with bed.site() as site:
+        marker = fresh_marker()
+        article = fresh_article(
+            title='Tom & Jerry’s <b>"Q&A"</b> \\o/',
+            content="<!-- wp:paragraph -->\n<p>1 < 2 & é 日本 \\ ' \" 🎉</p>\n<!-- /wp:paragraph -->",
+            excerpt="a & b",
+        )
+        await drafted(site, article, marker)
+        assert present(await site.observe_draft(marker=marker, article=article, known_id=None)).difference == ()
+
+
+async def test_terms_are_resolved_by_name_and_a_draft_without_them_is_not_complete(bed: Bed) -> None:
+    name = f"News & more {fresh_marker()[:8]}"
+    category = await bed.person("POST", "/wp/v2/categories", {"name": name})
+    tag = await bed.person("POST", "/wp/v2/tags", {"name": name})
+    async with bed.site() as site:
+        marker, article = fresh_marker(), fresh_article(categories=(name,), tags=(name.upper(),))
+        receipt = await drafted(site, article, marker)
+        stored = await bed.person("GET", f"/wp/v2/posts/{receipt.resource_id}?context=edit")
+        assert (stored["categories"], stored["tags"]) == ([category["id"]], [tag["id"]])
+        assert present(await site.observe_draft(marker=marker, article=article, known_id=None)).complete
+        await bed.person("POST", f"/wp/v2/posts/{receipt.resource_id}", {"tags": []})
+        seen = present(await site.observe_draft(marker=marker, article=article, known_id=None))
+        assert (seen.complete, seen.difference) == (False, ("tags",))
+
+
+async def test_an_unknown_term_stops_the_request_before_it_is_built(bed: Bed) -> None:
+    async with bed.site() as site:
+        with pytest.raises(Unprepared) as caught:
+            await site.create_draft(marker=fresh_marker(), article=fresh_article(tags=("no-such-tag-anywhere",)))
+        assert (caught.value.failure, caught.value.code) == (FailureClass.BUSINESS, "unknown_term")
+
+
+# Authority
+
+
+async def test_a_wrong_password_proves_nothing_and_writes_nothing(bed: Bed) -> None:
+    async with bed.site(password="wrong") as site:
+        marker, article = fresh_marker(), fresh_article()
+        cannot = CannotTell(code="not_authorised")
+        assert await site.observe_draft(marker=marker, article=article, known_id=None) == cannot
+        assert await site.find_public(slug=article.slug) == cannot
+        assert await site.check() == ("not_authorised",)
+        answer = await carry_out(await site.create_draft(marker=marker, article=article))
+        assert answer == Refused(failure=FailureClass.PERMANENT, code="not_authenticated")
+
+
+async def test_an_account_that_cannot_see_the_drafts_of_others_proves_no_absence(bed: Bed) -> None:
+    marker, article = fresh_marker(), fresh_article()
+    async with bed.site() as editor:
+        await drafted(editor, article, marker)
+    async with bed.site("author") as site:
+        seen = await site.observe_draft(marker=marker, article=article, known_id=None)
+        assert seen == CannotTell(code="cannot_see_others")
+        assert await site.check() == ("cannot_see_others",)
+
+
+@pytest.mark.parametrize(("role", "failure"), [("subscriber", "not_permitted"), ("contributor", "not_permitted")])
+async def test_an_account_without_the_right_is_refused_for_good(bed: Bed, role: str, failure: str) -> None:
+    async with bed.site() as editor:
+        draft, article = await drafted(editor, fresh_article()), fresh_article()
+    async with bed.site(role) as site:
+        prepared = await site.publish(post_id=draft.resource_id, expected_version=draft.version, article=article)
+        assert await carry_out(prepared) == Refused(failure=FailureClass.PERMANENT, code=failure)
+        assert await carry_out(site.trash(post_id=draft.resource_id, expected_version="")) == Refused(
+            failure=FailureClass.PERMANENT, code=failure
+        )
+
+
+async def test_the_accounts_that_fit_pass_the_check(bed: Bed) -> None:
+    async with bed.site() as site:
+        assert await site.check() == ()
+    async with bed.site("author", own_posts_only=True) as site:
+        assert await site.check() == ()
+
+
+# Publications
+
+
+async def test_a_publication_carries_the_approved_bytes_and_is_seen_by_readers(bed: Bed) -> None:
+    async with bed.site() as site:
+        draft_article = fresh_article()
+        draft = await drafted(site, draft_article)
+        article = fresh_article(title="Approved", content="<p>Approved</p>", excerpt="short")
+        before = await site.observe_publication(
+            post_id=draft.resource_id, expected_version=draft.version, article=article
+        )
+        assert before == Absent(receipt=draft)
+        receipt = await published(site, draft, article)
+        assert (receipt.data["status"], receipt.data["slug"]) == ("publish", article.slug)
+        assert receipt.reference == f"{bed.url}/{article.slug}/"
+        after = await site.observe_publication(
+            post_id=draft.resource_id, expected_version=draft.version, article=article
+        )
+        assert after == Present(receipt=receipt)
+        assert await site.find_public(slug=article.slug) == Present(receipt=receipt)
+        assert await bed.page_status(article.slug) == 200
+        stored = await bed.person("GET", f"/wp/v2/posts/{draft.resource_id}?context=edit")
+        assert (stored["title"]["raw"], stored["content"]["raw"]) == ("Approved", "<p>Approved</p>")
+
+
+async def test_publishing_twice_changes_nothing_that_matters(bed: Bed) -> None:
+    async with bed.site() as site:
+        article = fresh_article()
+        draft = await drafted(site, article)
+        await published(site, draft, article)
+        again = await published(site, draft, article)
+        seen = await site.observe_publication(
+            post_id=draft.resource_id, expected_version=draft.version, article=article
+        )
+        assert seen == Present(receipt=again)
+
+
+async def test_a_silent_rename_is_present_but_not_complete(bed: Bed) -> None:
+    async with bed.site() as site:
+        article = fresh_article()
+        draft = await drafted(site, article)
+        other = await bed.person("POST", "/wp/v2/posts", {"title": "x", "slug": article.slug, "status": "publish"})
+        before = foreign(
+            await site.observe_publication(post_id=draft.resource_id, expected_version=draft.version, article=article)
+        )
+        assert (before.code, before.receipt and before.receipt.resource_id) == ("slug_taken", str(other["id"]))
+        receipt = await published(site, draft, article)
+        assert receipt.data["slug"] == f"{article.slug}-2"
+        after = present(
+            await site.observe_publication(post_id=draft.resource_id, expected_version=draft.version, article=article)
+        )
+        assert (after.complete, after.difference) == (False, ("slug",))
+
+
+async def test_a_persons_edit_is_foreign_before_and_after_our_publication(bed: Bed) -> None:
+    async with bed.site() as site:
+        article = fresh_article()
+        draft = await drafted(site, article)
+        path = f"/wp/v2/posts/{draft.resource_id}"
+        await bed.person("POST", path, {"content": "<p>edited</p>"})
+        look = {"post_id": draft.resource_id, "expected_version": draft.version}
+        seen = foreign(await site.observe_publication(**look, article=article))
+        assert (seen.code, seen.difference) == ("changed", ("content",))
+        assert foreign(await site.observe_trashed(**look)).code == "changed"
+        await published(site, draft, article)
+        assert present(await site.observe_publication(**look, article=article)).complete
+        await bed.person("POST", path, {"title": "edited"})
+        seen = foreign(await site.observe_publication(**look, article=article))
+        assert (seen.code, seen.difference) == ("changed", ("title",))
+
+
+async def test_a_post_that_is_gone_or_in_the_trash_is_foreign(bed: Bed) -> None:
+    async with bed.site() as site:
+        article = fresh_article()
+        draft = await drafted(site, article)
+        look = {"post_id": draft.resource_id, "expected_version": draft.version}
+        await bed.person("DELETE", f"/wp/v2/posts/{draft.resource_id}")
+        assert foreign(await site.observe_publication(**look, article=article)).code == "gone"
+        await bed.person("DELETE", f"/wp/v2/posts/{draft.resource_id}?force=true")
+        assert await site.observe_publication(**look, article=article) == Foreign(code="gone")
+        answer = await carry_out(await site.publish(**look, article=article))
+        assert answer == Refused(failure=FailureClass.CONFLICT, code="gone")
+
+
+async def test_a_later_version_replaces_the_live_post_and_only_as_expected(bed: Bed) -> None:
+    async with bed.site() as site:
+        first = fresh_article()
+        live = await published(site, await drafted(site, first), first)
+        second = fresh_article(title="Second", slug=first.slug)
+        baseline = await drafted(site, second)
+        look = {"post_id": live.resource_id, "expected_version": live.version}
+        hashes = {"baseline_hash": str(baseline.data["raw_hash"])}
+        assert await site.observe_publication(**look, article=second, **hashes) == Absent(receipt=live)
+        answer = await carry_out(await site.update(**look, article=second))
+        assert isinstance(answer, Landed)
+        assert await site.observe_publication(**look, article=second, **hashes) == Present(receipt=answer.receipt)
+        await bed.person("POST", f"/wp/v2/posts/{live.resource_id}", {"content": "<p>edited</p>"})
+        assert foreign(await site.observe_publication(**look, article=second, **hashes)).code == "changed"
+
+
+async def test_empty_content_is_refused_as_business(bed: Bed) -> None:
+    async with bed.site() as site:
+        article = fresh_article(title="", content="")
+        answer = await carry_out(await site.create_draft(marker=fresh_marker(), article=article))
+        assert answer == Refused(failure=FailureClass.BUSINESS, code="content_refused")
+
+
+# Trash
+
+
+async def test_trashing_a_draft_is_seen_and_doing_it_again_is_no_failure(bed: Bed) -> None:
+    async with bed.site() as site:
+        draft = await drafted(site, fresh_article())
+        look = {"post_id": draft.resource_id, "expected_version": draft.version}
+        assert await site.observe_trashed(**look) == Absent(receipt=draft)
+        answer = await carry_out(site.trash(**look))
+        assert isinstance(answer, Landed)
+        assert answer.receipt.data["slug"] == f"{draft.data['slug']}__trashed"
+        assert await site.observe_trashed(**look) == Present(receipt=answer.receipt)
+        again = Landed(receipt=Receipt(resource_id=draft.resource_id, data={"status": "trash"}))
+        assert await carry_out(site.trash(**look)) == again
+        await bed.person("DELETE", f"/wp/v2/posts/{draft.resource_id}?force=true")
+        gone = Receipt(resource_id=draft.resource_id, data={"status": "gone"})
+        assert await carry_out(site.trash(**look)) == Landed(receipt=gone)
+        assert await site.observe_trashed(**look) == Present(receipt=gone)
+
+
+async def test_a_live_post_is_hands_off_for_a_compensation(bed: Bed) -> None:
+    async with bed.site() as site:
+        article = fresh_article()
+        draft = await drafted(site, article)
+        live = await published(site, draft, article)
+        for version in (draft.version, live.version):
+            seen = foreign(await site.observe_trashed(post_id=draft.resource_id, expected_version=version))
+            assert seen.code == "live"
+
+
+# The plugin that holds a business key
+
+
+async def test_with_the_plugin_a_second_create_is_doubt_that_the_read_back_resolves(keyed_bed: Bed) -> None:
+    async with keyed_bed.site(plugin=True) as site:
+        assert (site.key_strategy, await site.check()) == ("plugin", ())
+        marker, article = fresh_marker(), fresh_article()
+        assert await site.observe_draft(marker=marker, article=article, known_id=None) == Absent()
+        receipt = await drafted(site, article, marker)
+        again = await carry_out(await site.create_draft(marker=marker, article=article))
+        assert getattr(again, "code", "") == "already_exists"
+        assert await site.observe_draft(marker=marker, article=article, known_id=None) == Present(receipt=receipt)
+
+
+async def test_with_the_plugin_a_renamed_draft_is_still_ours(keyed_bed: Bed) -> None:
+    async with keyed_bed.site(plugin=True) as site:
+        marker, article = fresh_marker(), fresh_article()
+        receipt = await drafted(site, article, marker)
+        await keyed_bed.person("POST", f"/wp/v2/posts/{receipt.resource_id}", {"slug": f"other-{marker[:8]}"})
+        seen = present(await site.observe_draft(marker=marker, article=article, known_id=None))
+        assert (seen.rows, seen.receipt.resource_id) == (1, receipt.resource_id)
+
+
+async def test_with_the_plugin_a_stale_write_is_refused_by_the_site(keyed_bed: Bed) -> None:
+    async with keyed_bed.site(plugin=True) as site:
+        article = fresh_article()
+        draft = await drafted(site, article)
+        live = await published(site, draft, article)
+        stale = await site.publish(post_id=draft.resource_id, expected_version=draft.version, article=article)
+        if live.data["modified_gmt"] != draft.data["modified_gmt"]:
+            assert await carry_out(stale) == Refused(failure=FailureClass.CONFLICT, code="changed")
+        wrong = draft.version.replace(draft.version.split(".")[-1], "MjAwMC0wMS0wMSAwMDowMDowMC94")
+        prepared = await site.publish(post_id=draft.resource_id, expected_version=wrong, article=article)
+        assert await carry_out(prepared) == Refused(failure=FailureClass.CONFLICT, code="changed")
+
+
+async def test_without_the_plugin_the_plugin_strategy_proves_no_absence(bed: Bed) -> None:
+    async with bed.site(plugin=True) as site:
+        assert await site.check() == ("plugin_missing",)
+        seen = await site.observe_draft(marker=fresh_marker(), article=fresh_article(), known_id=None)
+        assert seen == CannotTell(code="plugin_missing")
