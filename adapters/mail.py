@@ -110,15 +110,12 @@ class SmtpMail:
             local_hostname=self._client_name,
             timeout=self._connect_s,
             use_tls=self._security is Security.TLS,
-            start_tls=self._security is Security.STARTTLS,
+            start_tls=False,
             tls_context=self._tls,
-            username=self._login.username if self._login else None,
-            password=self._login.password if self._login else None,
         )
         try:
             async with asyncio.timeout(self._connect_s):
-                await client.connect()
-                await client.ehlo()
+                await self._greet(client)
         except aiosmtplib.SMTPAuthenticationError as error:
             _abort(client)
             return _refused(error.code, "not_authenticated")
@@ -130,6 +127,19 @@ class SmtpMail:
             return Unsent(code="connect_failed")
         _limit_retransmission(client)
         return client
+
+    async def _greet(self, client: aiosmtplib.SMTP) -> None:
+        await client.connect()
+        await client.ehlo()
+        if self._security is Security.STARTTLS:
+            if not client.supports_extension("starttls"):
+                raise aiosmtplib.SMTPNotSupported("starttls")
+            await client.starttls()
+            await client.ehlo()
+        if self._login is not None:
+            if not client.supports_extension("auth"):
+                raise aiosmtplib.SMTPNotSupported("auth")
+            await client.login(self._login.username, self._login.password)
 
 
 class SmtpWrite:

@@ -114,12 +114,12 @@ class FaultBook:
         self._struck = asyncio.Condition()
         self._cleared = asyncio.Event()
 
-    async def arm(self, fault: Fault) -> None:
+    def arm(self, fault: Fault) -> None:
         """Add a fault behind those already armed."""
         self._cleared.clear()
         self._armed.append(fault)
 
-    async def clear(self) -> None:
+    def clear(self) -> None:
         """Disarm everything and release what is paused."""
         self._armed.clear()
         self._log.clear()

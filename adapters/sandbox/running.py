@@ -102,7 +102,7 @@ class Sandbox:
 
     async def stop(self) -> None:
         """End every connection and close the file."""
-        await self.faults.clear()
+        self.faults.clear()
         await self._http.stop()
         await self._mail.stop()
         self._state.close()
@@ -143,11 +143,11 @@ class Sandbox:
         match request.method, request.path:
             case "PUT", "/__faults":
                 try:
-                    await self.faults.arm(parse_fault(request.body))
+                    self.faults.arm(parse_fault(request.body))
                 except MalformedFault:
                     return _json(400, {"error": "malformed_fault"})
             case "DELETE", "/__faults":
-                await self.faults.clear()
+                self.faults.clear()
             case "GET", "/__wait":
                 timeout_s = float(request.query.get("timeout_s", "10"))
                 return _json(200 if await self.faults.struck(request.query.get("kind", ""), timeout_s) else 408, {})
