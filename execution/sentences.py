@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from execution.core.command import Saga
-from execution.core.states import Blocker, EffectClass, State
+from execution.core.states import IN_DOUBT, Blocker, State
 
 _SOON: Final = frozenset(
     {
@@ -33,7 +33,14 @@ _ENDINGS: Final = {
 
 
 def say_to_user(
-    saga: Saga, word: str, live: bool, unknown: tuple[str, ...], review: tuple[str, ...], given_up: tuple[str, ...]
+    saga: Saga,
+    word: str,
+    *,
+    live: bool,
+    unproven: bool,
+    unknown: tuple[str, ...],
+    review: tuple[str, ...],
+    given_up: tuple[str, ...],
 ) -> str:
     """One or two sentences, true whatever the reader skips."""
     what = f"{saga.root.object_id} version {saga.root.object_version}"
@@ -41,10 +48,15 @@ def say_to_user(
         return _ended(saga, what, live, given_up)
     if live:
         return f"{what} is published. {_still(word, unknown, review)}"
-    pivot = next((r for r in saga.members if r.effect_class is EffectClass.PIVOT), None)
-    if pivot is not None and pivot.command_type in unknown:
-        return f"It is not known yet whether {what} was published. Remit is finding out; do not propose it elsewhere."
+    if unproven:
+        return f"It is not known yet whether {what} was published. {_finding_out(word)} Do not propose it elsewhere."
     return f"{what} is not published. {_still(word, unknown, review)}"
+
+
+def _finding_out(word: str) -> str:
+    if word == State.NEEDS_REVIEW:
+        return "A person must look and decide."
+    return "Remit is finding out." if word in IN_DOUBT else "It is being done now."
 
 
 def _ended(saga: Saga, what: str, live: bool, given_up: tuple[str, ...]) -> str:

@@ -113,7 +113,7 @@ class StatusReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """A saga in the words that answers are made of."""
+    """A saga in the words that answers are made of. unproven: the pivot may have happened, and nothing proves it."""
 
     word: str
     live: bool
@@ -124,6 +124,7 @@ class Folded:
     remaining: tuple[str, ...]
     given_up: tuple[str, ...]
     pivot: Command | None
+    unproven: bool
 
 
 def fold(saga: Saga) -> Folded:
@@ -142,7 +143,15 @@ def fold(saga: Saga) -> Folded:
         remaining=() if saga.root.is_terminal else _names(unfinished, lambda row: True),
         given_up=_names(forward, lambda row: row.state is State.FAILED),
         pivot=pivot,
+        unproven=pivot is not None and _unproven(saga, pivot),
     )
+
+
+def _unproven(saga: Saga, row: Command) -> bool:
+    """Past its fence, or with an attempt that could still have landed."""
+    if row.is_terminal:
+        return False
+    return row.state in IN_DOUBT or row.state is State.RUNNING or bool(saga.open_attempts(row.command_id))
 
 
 def _names(rows: list[Command] | tuple[Command, ...], wanted: Callable[[Command], bool]) -> tuple[str, ...]:
@@ -193,7 +202,15 @@ def view_of(saga: Saga) -> CommandView:
         verified_at_ms=pivot.verified_at_ms if pivot is not None and folded.live else None,
         created_at_ms=root.created_at_ms,
         updated_at_ms=_updated(saga),
-        say_to_user=say_to_user(saga, folded.word, folded.live, folded.unknown, folded.review, folded.given_up),
+        say_to_user=say_to_user(
+            saga,
+            folded.word,
+            live=folded.live,
+            unproven=folded.unproven,
+            unknown=folded.unknown,
+            review=folded.review,
+            given_up=folded.given_up,
+        ),
         next_action=next_action(folded.word, folded.done),
         next_poll_after_s=poll_after_s(folded.word, folded.done),
         external_version=pivot.external_version if pivot is not None and folded.live else None,
@@ -309,8 +326,7 @@ def _executed(folded: Folded) -> str:
         return "yes" if folded.done and not folded.given_up else "no"
     if folded.pivot.state is State.SUCCESS:
         return "yes"
-    in_doubt = folded.pivot.state in IN_DOUBT or folded.pivot.state is State.RUNNING
-    return "unknown" if in_doubt or folded.pivot.command_type in folded.review else "no"
+    return "unknown" if folded.unproven else "no"
 
 
 def _retry_safe(folded: Folded) -> str:
