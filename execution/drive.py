@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from execution.catalog import Catalog
 from execution.core.apply import action_of, landed_receipt, standing, step_of
-from execution.core.command import Command, Context, Saga, receipt_from
+from execution.core.command import Command, Context, Saga, receipt_of
 from execution.core.decide import Standing
 from execution.core.definition import Action, SagaDefinition
 from execution.core.draft import Draft
@@ -27,7 +27,7 @@ from execution.doubts import Doubts
 from execution.performer import Performer
 from execution.ports import Chance, Clock, Ids, Ports
 from execution.settings import EngineSettings
-from execution.store.errors import Stale
+from execution.store.errors import Stale, StoreError
 from execution.store.registry import load_saga
 from execution.store.writer import Store
 
@@ -78,6 +78,7 @@ class Drive:
         self.definition = definition
         self.epoch = saga.root.lease_epoch
         self.params: dict[str, Any] = json.loads(saga.root.params)
+        self._renewing: asyncio.Task[None] | None = None
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -112,23 +113,31 @@ class Drive:
             raise LeaseLost(root_id)
 
     async def keeping(self, work: Awaitable[T]) -> T:
-        """Await something slow while the lease is renewed; what happens to the lease never cuts the work short."""
-        task = asyncio.ensure_future(work)
+        """Await something slow while the lease is renewed; what happens to the lease never cuts the work short.
+
+        Nothing else of this drive commits meanwhile, so that a renewal has only strangers to race with. One that is cut
+        off may have been written all the same; the next commit is then stale and loads what is true.
+        """
+        timer = asyncio.get_running_loop().call_later(self.env.settings.renew_s, self._start_renewing)
         try:
-            while True:
-                done, _ = await asyncio.wait({task}, timeout=self.env.settings.renew_s)
-                if done:
-                    return task.result()
-                await self._renew()
+            return await work
         finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.wait({task})
+            timer.cancel()
+            renewing, self._renewing = self._renewing, None
+            if renewing is not None:
+                renewing.cancel()
+                await asyncio.wait({renewing})
+
+    def _start_renewing(self) -> None:
+        self._renewing = asyncio.create_task(self._renew(), name="remit-renew")
 
     async def _renew(self) -> None:
+        """Renew again and again until the work is done or the saga is no longer ours."""
         try:
-            await self.commit(lambda draft: None, fold=False)
-        except LeaseLost:
+            while True:
+                await self.commit(lambda draft: None, fold=False)
+                await asyncio.sleep(self.env.settings.renew_s)
+        except (LeaseLost, StoreError):
             return
 
     def horizon(self, saga: Saga) -> Horizon:
@@ -147,7 +156,7 @@ class Drive:
         """Frozen parameters and earlier receipts; for a compensation, the receipt of what it undoes among them."""
         row = self.saga.member(command_id)
         receipts = {
-            member.command_type: receipt_from(json.loads(member.receipt))
+            member.command_type: receipt_of(member.receipt)
             for member in self.saga.members
             if member.receipt and member.command_id != command_id
         }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any, Final
 
-from execution.core.command import Attempt, Command, Saga, receipt_from, receipt_json
+from execution.core.command import Attempt, Command, Saga, receipt_json, receipt_of
 from execution.core.decide import Decision, Standing
 from execution.core.definition import Action, OnRefused, SagaDefinition, Step
 from execution.core.draft import Draft
@@ -52,7 +51,7 @@ def action_of(definition: SagaDefinition[Any], saga: Saga, row: Command) -> Acti
 def landed_receipt(saga: Saga, row: Command) -> Receipt | None:
     """A receipt in evidence: on the row, or on an attempt that a late answer settled."""
     texts = [row.receipt, *(a.receipt for a in saga.attempts_of(row.command_id) if a.settlement is Settlement.LANDED)]
-    return next((receipt_from(json.loads(text)) for text in texts if text), None)
+    return next((receipt_of(text) for text in texts if text), None)
 
 
 def standing(

@@ -9,8 +9,13 @@ Times are Unix milliseconds of the store's clock (`…_ms`), because they are co
 
 from __future__ import annotations
 
+import json
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from itertools import repeat
+from operator import attrgetter, call
 from typing import Any, Final
 
 from execution.core.failures import Receipt
@@ -119,13 +124,18 @@ class Command:
 
 
 _COLUMNS: Final = tuple(column.name for column in fields(Command))
+_PLACE: Final = {name: place for place, name in enumerate(_COLUMNS)}
+_READ: Final = attrgetter(*_COLUMNS)
+_WRITE: Final = tuple(vars(Command)[name].__set__ for name in _COLUMNS)
 
 
 def evolved(row: Command, changes: Mapping[str, Any]) -> Command:
     """The row with those columns changed: `dataclasses.replace` without running the constructor, on the hot path."""
+    values = list(_READ(row))
+    for name, value in changes.items():
+        values[_PLACE[name]] = value
     new = object.__new__(Command)
-    for name in _COLUMNS:
-        object.__setattr__(new, name, changes[name] if name in changes else getattr(row, name))
+    deque(map(call, _WRITE, repeat(new), values), maxlen=0)
     return new
 
 
@@ -252,6 +262,12 @@ def receipt_json(receipt: Receipt) -> dict[str, Any]:
         "reference": receipt.reference,
         "data": dict(receipt.data),
     }
+
+
+@lru_cache(maxsize=1024)
+def receipt_of(text: str) -> Receipt:
+    """The receipt in a stored text. Receipts are read at every step and never change, so the last ones are kept."""
+    return receipt_from(json.loads(text))
 
 
 def receipt_from(body: Mapping[str, Any]) -> Receipt:

@@ -56,6 +56,7 @@ class Fact(StrEnum):
 
 
 EventType = Trigger | Fact
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ class Event:
 
 def canonical(value: Any) -> str:
     """The one JSON form that is stored and hashed: sorted keys, no spaces, UTF-8 text, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def chain_hash(prev_hash: str, command_id: str, seq: int, type_: str, actor: str, at_ms: int, body: str) -> str:
