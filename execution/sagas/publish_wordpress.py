@@ -14,7 +14,7 @@ from typing import Final
 
 from execution.core.command import Context
 from execution.core.definition import Action, LookupContract, OnRefused, Prepared, Step
-from execution.core.failures import Absent, FailureClass, Foreign, Receipt, Sighting, Unprepared
+from execution.core.failures import Absent, FailureClass, Foreign, Present, Receipt, Sighting, Unprepared
 from execution.core.identity import BusinessKey, marker
 from execution.core.retry import RetryPolicy
 from execution.core.states import EffectClass, Repeat
@@ -92,7 +92,21 @@ async def _create(ports: Ports, context: Context) -> Prepared:
 
 async def _find_draft(ports: Ports, context: Context) -> Sighting:
     known = context.receipts.get(DRAFT)
-    return await look_at_draft(ports, context, context.marker, known.resource_id if known else None)
+    seen = await look_at_draft(ports, context, context.marker, known.resource_id if known else None)
+    return _thrown_away(seen, known) if known is not None and TRASH_STAGED in context.receipts else seen
+
+
+def _thrown_away(seen: Sighting, draft: Receipt) -> Sighting:
+    """The draft lies in the trash where a later step of the same saga put it; another of ours is one too many."""
+    match seen:
+        case Foreign(code="trashed" | "gone"):
+            return Present(receipt=draft)
+        case Present(receipt=receipt, rows=rows) if receipt.resource_id != draft.resource_id:
+            return Present(receipt=draft, rows=rows + 1)
+        case Present(receipt=receipt):
+            return Foreign(code="untrashed", receipt=receipt)
+        case _:
+            return seen
 
 
 async def _verify_draft(ports: Ports, context: Context, receipt: Receipt) -> Sighting:
