@@ -172,9 +172,14 @@ def _word(saga: Saga) -> str:
     if root.state is State.COMPENSATING:
         return State.COMPENSATING
     for blocker in _BLOCKING:
-        if blocker in root.blocked_by:
+        if blocker in root.blocked_by and not (blocker is Blocker.AWAITING_APPROVAL and _decided(saga)):
             return blocker
     return State.RETRY_PENDING if State.RETRY_PENDING in states else root.state
+
+
+def _decided(saga: Saga) -> bool:
+    """A person has answered; the worker has only not taken it up yet."""
+    return bool(saga.approvals) and saga.approvals[-1].state is not ApprovalState.PENDING
 
 
 def view_of(saga: Saga) -> CommandView:
