@@ -203,9 +203,12 @@ async def _pump(descriptor: int, reader: asyncio.StreamReader) -> None:
 def parse_line(line: bytes) -> mcp_types.JSONRPCMessage | None:
     """One message; None for anything else: not UTF-8, not JSON, a batch, nested too deep, an id of another type."""
     try:
-        return mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
         return None
+    if isinstance(message, mcp_types.JSONRPCNotification) and "id" in json.loads(line):
+        return None  # a request whose id is of another type would be taken for a notification, and never answered
+    return message
 
 
 Lines = Callable[[str], Awaitable[None]]
