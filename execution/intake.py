@@ -136,10 +136,14 @@ class Intake:
     def _accept(self, conn: Connection, incoming: Incoming) -> Accepted | None:
         """None: what our journal knew of the object has changed since the plan was made."""
         proposal, proposer = incoming.proposal, incoming.proposer
-        self._check_stops(conn, incoming)
+        stopped = self._stopped_by(conn, incoming)
+        if any(scope.startswith("revoked:") for scope in stopped):
+            raise IntakeRefused("revoked")
         newest = registry.newest_generation(conn, proposer.tenant, incoming.key.shown())
         if newest is not None and proposal.repeat_of in (None, newest.repeat_of):
             return _existing(newest, incoming)
+        if stopped:
+            raise IntakeRefused("frozen", retryable=True)
         if not incoming.plan.params:
             return None
         generation = self._generation(conn, newest, incoming)
@@ -154,7 +158,8 @@ class Intake:
             self._supersede(conn, pending, incoming)
         return self._insert(conn, incoming, replace(incoming.key, generation=generation))
 
-    def _check_stops(self, conn: Connection, incoming: Incoming) -> None:
+    def _stopped_by(self, conn: Connection, incoming: Incoming) -> tuple[str, ...]:
+        """Restrictions in force. A revoked caller learns nothing; a freeze stops new work, not the answer to a replay."""
         proposer, proposal = incoming.proposer, incoming.proposal
         scopes = stop_scopes(
             tenant=proposer.tenant,
@@ -164,11 +169,7 @@ class Intake:
             principal=proposer.principal,
             decision_id=proposer.decision_id,
         )
-        hit = authority.in_force(conn, scopes)
-        if any(scope.startswith("revoked:") for scope in hit):
-            raise IntakeRefused("revoked")
-        if hit:
-            raise IntakeRefused("frozen", retryable=True)
+        return authority.in_force(conn, scopes)
 
     def _generation(self, conn: Connection, newest: Command | None, incoming: Incoming) -> str:
         """The suffix of a deliberate repetition; empty for a first proposal."""

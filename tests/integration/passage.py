@@ -1,0 +1,122 @@
+"""The real adapters, with a place to stand between the look and the fence of each write.
+
+A hook that is set for an operation runs once, when the connection is open and the fence is not yet submitted: whatever
+it does is the last thing that could have happened before the effect was permitted. `sent` lists what left.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from adapters.database import SqlPublications
+from adapters.mail import SmtpMail
+from adapters.wordpress import WordPressSite
+from execution.core.definition import Prepared
+from execution.core.failures import Answer
+from execution.core.quiescence import Bounds
+from execution.ports import Article, Message, PublicationRecord
+
+Hook = Callable[[], Awaitable[None]]
+
+CREATE, STAGE, PUBLISH, UPDATE, RECORD = "create_draft", "stage", "publish", "update", "record"
+TRASH, CANCEL, NOTIFY = "trash", "cancel", "notify"
+
+
+class Passage:
+    """What stands before the fence, what stands before the first byte, and what went through."""
+
+    def __init__(self) -> None:
+        self.before_fence: dict[str, Hook] = {}
+        self.before_send: dict[str, Hook] = {}
+        self.after_send: dict[str, Hook] = {}
+        self.observers: dict[str, Callable[[], Awaitable[object]]] = {}
+        self.sent: list[str] = []
+
+    def through(self, operation: str, prepared: Prepared) -> Prepared:
+        return Passing(self, operation, prepared)
+
+    async def run(self, hooks: dict[str, Hook], operation: str) -> None:
+        hook = hooks.pop(operation, None)
+        if hook is not None:
+            await hook()
+
+
+class Passing:
+    """A prepared request (`execution.core.definition.Prepared`) on its way through the passage."""
+
+    def __init__(self, passage: Passage, operation: str, prepared: Prepared) -> None:
+        self._passage, self._operation, self._prepared = passage, operation, prepared
+
+    @property
+    def request_digest(self) -> str:
+        return self._prepared.request_digest
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._prepared.bounds
+
+    async def connect(self) -> Answer | None:
+        refused = await self._prepared.connect()
+        await self._passage.run(self._passage.before_fence, self._operation)
+        return refused
+
+    async def send(self, deadline_s: float) -> Answer:
+        await self._passage.run(self._passage.before_send, self._operation)
+        self._passage.sent.append(self._operation)
+        answer = await self._prepared.send(deadline_s)
+        for look in tuple(self._passage.observers.values()):
+            await look()
+        await self._passage.run(self._passage.after_send, self._operation)
+        return answer
+
+    async def close(self) -> None:
+        await self._prepared.close()
+
+
+class Site(WordPressSite):
+    """The WordPress adapter."""
+
+    def __init__(self, *given: Any, passage: Passage) -> None:
+        super().__init__(*given)
+        self._passage = passage
+
+    async def create_draft(self, *, marker: str, article: Article) -> Prepared:
+        return self._passage.through(CREATE, await super().create_draft(marker=marker, article=article))
+
+    async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
+        made = await super().publish(post_id=post_id, expected_version=expected_version, article=article)
+        return self._passage.through(PUBLISH, made)
+
+    async def update(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
+        made = await super().update(post_id=post_id, expected_version=expected_version, article=article)
+        return self._passage.through(UPDATE, made)
+
+    def trash(self, *, post_id: str, expected_version: str) -> Prepared:
+        return self._passage.through(TRASH, super().trash(post_id=post_id, expected_version=expected_version))
+
+
+class Publications(SqlPublications):
+    """The adapter of the customer's table."""
+
+    def __init__(self, *given: Any, passage: Passage) -> None:
+        super().__init__(*given)
+        self._passage = passage
+
+    def stage(self, record: PublicationRecord) -> Prepared:
+        return self._passage.through(STAGE, super().stage(record))
+
+    def cancel(self, *, key: str) -> Prepared:
+        return self._passage.through(CANCEL, super().cancel(key=key))
+
+    def record(self, record: PublicationRecord) -> Prepared:
+        return self._passage.through(RECORD, super().record(record))
+
+
+class Mail(SmtpMail):
+    """The mail adapter."""
+
+    def __init__(self, *given: Any, passage: Passage, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._passage = passage
+
+    def send(self, message: Message) -> Prepared:
+        return self._passage.through(NOTIFY, super().send(message))

@@ -1,0 +1,281 @@
+"""Authority is judged at every fence, from the same database, and what stops an effect stops it before it is sent."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from adapters.sandbox.faults import FaultKind
+from execution.proposal import IntakeRefused
+from execution.store import authority
+from tests.integration.passage import CANCEL, CREATE, NOTIFY, PUBLISH, RECORD, STAGE, TRASH
+from tests.integration.world import PROPOSER, World, eventually, proposal
+
+REVOCATIONS = (
+    "revoked:token:https://issuer.example tok_1",
+    "revoked:decision:dec_1",
+    "revoked:agent:agent:writer",
+    "revoked:client:mcp-host:desk",
+)
+HOLDS = (
+    "freeze:all",
+    "freeze:tenant:acme",
+    "freeze:site:blog",
+    "revoked:key:acme-2026",
+    "revoked:tenant:acme",
+)
+BEFORE_PIVOT = (CREATE, STAGE, PUBLISH)
+EVERY_STEP = (CREATE, STAGE, PUBLISH, RECORD, NOTIFY)
+SYSTEM_OF = {CREATE: "wordpress", STAGE: "publications", PUBLISH: "wordpress", RECORD: "publications", NOTIFY: "mail"}
+UNDOING = {CREATE: [], STAGE: [TRASH], PUBLISH: [CANCEL, TRASH]}
+
+
+def restricting(world: World, scope: str) -> Callable[[], Awaitable[None]]:
+    async def restrict() -> None:
+        await world.restrict(scope)
+
+    return restrict
+
+
+async def run(world: World) -> str:
+    """From proposal as far as it comes, with an approval when one is asked for."""
+    command_id = await world.accepted(proposal(notify=["team"]))
+    if (await world.settle(command_id)).state == "AWAITING_APPROVAL":
+        await world.approve(command_id)
+        await world.settle(command_id)
+    return command_id
+
+
+@pytest.mark.parametrize("scope", REVOCATIONS)
+@pytest.mark.parametrize("step", BEFORE_PIVOT)
+async def test_a_revocation_stops_the_very_next_fence_and_what_was_done_is_undone(
+    world: World, step: str, scope: str
+) -> None:
+    world.passage.before_fence[step] = restricting(world, scope)
+    command_id = await run(world)
+    view = await world.view(command_id)
+    made = EVERY_STEP[: EVERY_STEP.index(step)]
+    assert world.passage.sent == [*made, *UNDOING[step]]
+    assert (view.state, view.ending) == ("COMPENSATED" if made else "FAILED", "revoked")
+    assert "authority" in view.say_to_user
+    real = world.reality()
+    assert real.live == []
+    assert real.messages == ()
+    assert [row["status"] for row in real.rows] == (["cancelled"] if step == PUBLISH else [])
+
+
+@pytest.mark.parametrize("scope", REVOCATIONS)
+async def test_after_the_pivot_a_revocation_undoes_nothing_and_stops_only_what_needs_new_authority(
+    world: World, scope: str
+) -> None:
+    world.passage.before_fence[RECORD] = restricting(world, scope)
+    command_id = await run(world)
+    view = await world.view(command_id)
+    assert world.passage.sent == [CREATE, STAGE, PUBLISH, RECORD]
+    assert (view.state, view.live, view.done) == ("NEEDS_REVIEW", True, False)
+    assert [(r.kind, r.step, r.verdicts) for r in view.reviews] == [
+        ("REVOKED_AFTER_PIVOT", "SEND_NOTIFICATION", ("continue", "abandon"))
+    ]
+    assert [row["status"] for row in world.reality().rows] == ["published"]
+
+
+@pytest.mark.parametrize("step", EVERY_STEP)
+@pytest.mark.parametrize("scope", [*HOLDS, "freeze:system"])
+async def test_a_freeze_holds_everything_beside_the_state_and_lifting_it_releases(
+    world: World, step: str, scope: str
+) -> None:
+    scope = f"freeze:system:{SYSTEM_OF[step]}" if scope == "freeze:system" else scope
+    world.passage.before_fence[step] = restricting(world, scope)
+    command_id = await world.accepted(proposal(notify=["team"]))
+
+    async def held() -> bool:
+        await world.turn(command_id)
+        root = (await world.saga(command_id)).root
+        world.clock.move_on(1.0)
+        return "HELD" in root.blockers
+
+    if step in (CREATE, STAGE):
+        await eventually(held, "held")
+    else:
+        await world.settle(command_id)
+        await world.approve(command_id)
+        await eventually(held, "held")
+    sent = EVERY_STEP[: EVERY_STEP.index(step)]
+    for _ in range(3):
+        world.clock.move_on(10.0)
+        await world.turn(command_id)
+    view = await world.view(command_id)
+    assert world.passage.sent == list(sent)
+    assert (view.state, view.next_action, view.live) == ("HELD", "tell_user", step in (RECORD, NOTIFY))
+    assert view.waiting_for is not None
+    assert view.waiting_for.who == "an operator"
+    root = (await world.saga(command_id)).root
+    assert (root.state, root.phase) == ("RUNNING", "POST_PIVOT" if step in (RECORD, NOTIFY) else "PRE_PIVOT")
+
+    await world.lift(scope)
+    await world.settle(command_id)
+    if step in (CREATE, STAGE):
+        await world.approve(command_id)
+        await world.settle(command_id)
+    assert (await world.view(command_id)).state == "SUCCESS"
+    assert world.passage.sent == list(EVERY_STEP)
+
+
+@pytest.mark.parametrize("scope", ["freeze:all", "revoked:tenant:acme"])
+async def test_a_freeze_stops_a_compensation_too(world: World, scope: str) -> None:
+    command_id = await world.until_approval()
+    await world.operations.reject(command_id, operator="operator:olivia", reason="no")
+    world.passage.before_fence[CANCEL] = restricting(world, scope)
+    for _ in range(5):
+        await world.turn(command_id)
+        world.clock.move_on(1.0)
+    view = await world.view(command_id)
+    assert world.passage.sent == [CREATE, STAGE]
+    assert "HELD" in view.blockers
+    assert not view.done
+    await world.lift(scope)
+    assert (await world.settle(command_id)).state == "COMPENSATED"
+    assert world.passage.sent == [CREATE, STAGE, CANCEL, TRASH]
+
+
+async def test_a_revoked_token_does_not_stop_a_compensation(world: World) -> None:
+    command_id = await world.until_approval()
+    await world.restrict(REVOCATIONS[0])
+    await world.operations.reject(command_id, operator="operator:olivia", reason="no")
+    view = await world.settle(command_id)
+    assert (view.state, view.ending) == ("COMPENSATED", "rejected")
+
+
+async def test_a_command_in_doubt_is_reconciled_first_and_held_then(world: World) -> None:
+    world.arm("POST /wp-json/wp/v2/posts/", FaultKind.DROP_AFTER)
+    world.passage.after_send[PUBLISH] = restricting(world, "freeze:all")
+    command_id = await world.until_approval(proposal(notify=["team"]))
+    await world.approve(command_id)
+    for _ in range(5):
+        await world.turn(command_id)
+        world.clock.move_on(1.0)
+    view = await world.view(command_id)
+    assert "OUTCOME_LOST" in await world.facts(command_id)
+    assert (view.state, view.live) == ("HELD", True)
+    assert world.passage.sent == [CREATE, STAGE, PUBLISH]
+
+
+async def test_a_doubt_that_arises_while_held_is_found_out_while_held(world: World) -> None:
+    """Another worker's request lands and its answer is lost after a second step was refused by the freeze."""
+    first = await world.published()
+    version_2 = proposal(version=2, content="# Second", notify=["team"])
+    command_id = await world.until_approval(version_2)
+    await world.approve(command_id)
+    world.passage.before_fence[RECORD] = restricting(world, "freeze:all")
+    for _ in range(3):
+        await world.turn(command_id)
+    assert (await world.view(command_id)).state == "HELD"
+    async with world.another() as other:
+        from execution.recovery import doubt_everything
+
+        await doubt_everything(other.store, world.clock, other.worker.env.ids, "inc_other")
+    for _ in range(6):
+        world.clock.move_on(1.0)
+        await world.turn(command_id)
+    facts = await world.facts(command_id)
+    assert "PROBING" in facts[facts.index("INCARNATION_CHANGED") :]
+    assert first != command_id
+
+
+async def test_a_grant_that_lapses_before_the_pivot_waits_and_keeps_what_was_done(world: World) -> None:
+    lapsing = replace(PROPOSER, grant_until_s=world.clock.now_ms() // 1000 + 3600)
+    command_id = await world.until_approval(proposer=lapsing)
+    world.clock.move_on(3700)
+    await world.approve(command_id)
+    for _ in range(3):
+        await world.turn(command_id)
+        world.clock.move_on(10.0)
+    view = await world.view(command_id)
+    assert (view.state, view.live) == ("AWAITING_AUTHORIZATION", False)
+    assert {"CREATE_WORDPRESS_DRAFT", "STAGE_PUBLICATION_RECORD"} <= set(view.answers.succeeded)
+    assert world.passage.sent == [CREATE, STAGE]
+    assert view.answers.human is not None
+
+    until = world.clock.now_ms() + 3_600_000
+    await world.store.transact(
+        lambda conn: authority.extend_grant(conn, command_id, grant_until_ms=until, policy_hash="")
+    )
+    assert (await world.settle(command_id)).state == "SUCCESS"
+    assert world.passage.sent == [CREATE, STAGE, PUBLISH, RECORD]
+
+
+async def test_a_grant_that_lapses_after_the_pivot_lets_the_finish_only_steps_go_on(world: World) -> None:
+    lapsing = replace(PROPOSER, grant_until_s=world.clock.now_ms() // 1000 + 3600)
+    command_id = await world.until_approval(proposal(notify=["team"]), lapsing)
+    await world.approve(command_id)
+
+    async def lapse() -> None:
+        world.clock.move_on(3700)
+
+    world.passage.before_fence[RECORD] = lapse
+    for _ in range(6):
+        await world.turn(command_id)
+        world.clock.move_on(5.0)
+    view = await world.view(command_id)
+    assert world.passage.sent == [CREATE, STAGE, PUBLISH, RECORD]
+    assert (view.state, view.live) == ("AWAITING_AUTHORIZATION", True)
+    assert view.answers.remaining == ("SEND_NOTIFICATION",)
+
+
+async def test_a_policy_that_changed_waits_for_an_operator_and_polling_leaves_no_trace(world: World) -> None:
+    command_id = await world.until_approval()
+    await world.store.transact(lambda conn: authority.put_policy(conn, "policy-2"))
+    await world.approve(command_id)
+    for _ in range(3):
+        await world.turn(command_id)
+        world.clock.move_on(10.0)
+    assert (await world.view(command_id)).state == "AWAITING_AUTHORIZATION"
+    traces = len(await world.facts(command_id))
+    for _ in range(5):
+        await world.turn(command_id)
+        world.clock.move_on(10.0)
+    assert len(await world.facts(command_id)) == traces
+    until = world.clock.now_ms() + 3_600_000
+    await world.store.transact(
+        lambda conn: authority.extend_grant(conn, command_id, grant_until_ms=until, policy_hash="policy-2")
+    )
+    assert (await world.settle(command_id)).state == "SUCCESS"
+
+
+async def test_a_policy_that_changed_does_not_stop_a_compensation(world: World) -> None:
+    command_id = await world.until_approval()
+    await world.store.transact(lambda conn: authority.put_policy(conn, "policy-2"))
+    await world.operations.reject(command_id, operator="operator:olivia", reason="no")
+    assert (await world.settle(command_id)).state == "COMPENSATED"
+
+
+async def test_a_replay_uses_nothing_and_a_spent_token_is_refused(world: World) -> None:
+    single = replace(PROPOSER, max_uses=1)
+    command_id = await world.accepted(proposer=single)
+    for _ in range(5):
+        assert (await world.propose(proposer=single)).command_id == command_id
+    used = await world.store.read(lambda conn: authority.token_uses(conn, single.issuer, single.token_id))
+    assert used == 1
+    with pytest.raises(IntakeRefused, match="token_exhausted"):
+        await world.propose(proposal(article="article-0029"), single)
+    with pytest.raises(IntakeRefused, match="idempotency_conflict"):
+        await world.propose(proposal(content="# Changed"), single)
+
+
+async def test_open_commands_are_limited_and_an_ended_one_makes_room(world: World) -> None:
+    limited = replace(PROPOSER, max_open_commands=2)
+    first = await world.until_approval(proposal(), limited)
+    await world.accepted(proposal(article="article-2"), limited)
+    with pytest.raises(IntakeRefused, match="too_many_open_commands") as caught:
+        await world.propose(proposal(article="article-3"), limited)
+    assert (caught.value.limit, caught.value.actual, caught.value.retryable) == (2, 2, True)
+    await world.approve(first)
+    assert (await world.settle(first)).done
+    await world.accepted(proposal(article="article-3"), limited)
+
+
+async def test_a_revoked_caller_is_refused_even_for_what_they_proposed(world: World) -> None:
+    await world.accepted()
+    await world.restrict(REVOCATIONS[0])
+    with pytest.raises(IntakeRefused, match="revoked"):
+        await world.propose()
