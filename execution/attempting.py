@@ -28,7 +28,7 @@ from execution.core.transitions import Trigger
 from execution.drive import Drive, Env, LeaseLost
 from execution.gates import fence_refused
 from execution.ports import Clock, Ports
-from execution.store.errors import FenceRefused, Stale
+from execution.store.errors import FenceRefused, Stale, StoreError
 from execution.store.registry import load_saga
 
 EVIDENCE_TRIES: Final = 50
@@ -198,7 +198,7 @@ async def _answered(drive: Drive, attempt: Attempt, answer: Answer) -> Next:
 
     try:
         return await drive.commit(change)
-    except LeaseLost:
+    except (LeaseLost, StoreError):
         await file_evidence(drive.env, attempt, answer)
         raise
 

@@ -34,6 +34,8 @@ from execution.store.writer import Store
 
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
 PLAN_TRIES: Final = 5
+APPROVALS_MAX: Final = 1
+"""A grant that asks for more approvals than a gate collects is refused rather than met half-way."""
 
 
 class Intake:
@@ -62,6 +64,8 @@ class Intake:
         intent = self._catalog.intents.get(proposal.intent)
         if intent is None:
             raise IntakeRefused("unknown_intent", field="intent")
+        if proposer.approvals_required > APPROVALS_MAX:
+            raise IntakeRefused("policy_refused", limit=APPROVALS_MAX, actual=proposer.approvals_required)
         for _ in range(PLAN_TRIES):
             incoming = await self._plan(intent, proposal, proposer)
             accepted = await self._store.transact(partial(self._accept, incoming=incoming))

@@ -105,6 +105,8 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
     command_id = review.command_id
     row = draft.row(command_id)
     if review.kind in _FINDINGS and row.state is not State.NEEDS_REVIEW:
+        if review.kind is ReviewKind.LATE_FACT:
+            _close_attempts(draft, command_id)
         return
     match review.verdict:
         case Verdict.PRESENT:
