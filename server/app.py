@@ -183,5 +183,8 @@ def _check_identity(config: Config, identity: Identity) -> None:
 
 
 def engine_settings(section: EngineSection) -> EngineSettings:
-    """The engine's numbers as configured."""
-    return EngineSettings(lease_s=section.lease_s, renew_s=section.renew_s, sweep_s=section.sweep_s)
+    """The engine's numbers as configured, hurried by `time_scale`."""
+    scale = section.time_scale
+    return EngineSettings(
+        lease_s=section.lease_s * scale, renew_s=section.renew_s * scale, sweep_s=section.sweep_s * scale
+    )
