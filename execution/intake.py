@@ -163,7 +163,7 @@ class Intake:
         return self._insert(conn, incoming, replace(incoming.key, generation=generation))
 
     def _stopped_by(self, conn: Connection, incoming: Incoming) -> tuple[str, ...]:
-        """Restrictions in force. A revoked caller learns nothing; a freeze stops new work, not the answer to a replay."""
+        """Restrictions in force. A revoked caller learns nothing; a freeze stops new work, not answers to replays."""
         proposer, proposal = incoming.proposer, incoming.proposal
         scopes = stop_scopes(
             tenant=proposer.tenant,

@@ -9,7 +9,7 @@ included.
 from __future__ import annotations
 
 import json
-from typing import assert_never
+from typing import Final, assert_never
 
 from execution.attempting import execute
 from execution.authority import scopes_of
@@ -29,15 +29,20 @@ from execution.core.horizon import (
     open_review,
 )
 from execution.core.progress import advance
-from execution.core.states import Blocker, Kind, ReviewKind, State
+from execution.core.states import IN_DOUBT, Blocker, Kind, Phase, ReviewKind, State
 from execution.core.transitions import Trigger
 from execution.drive import Drive, Env, LeaseLost, set_lease
 from execution.finding_out import reconcile, verify, watch
 from execution.gates import ask_approval, check_gate
 from execution.rulings import rule
 from execution.store import authority
+from execution.store.connection import Connection
 from execution.store.errors import LocksHeld, Stale
 from execution.store.registry import NotFound, load_saga
+from execution.store.units import HOLDING
+
+_UNSETTLED: Final = IN_DOUBT | {State.RUNNING}
+"""What must be found out, whoever left it so."""
 
 
 async def drive_saga(env: Env, root_id: str) -> int | None:
@@ -169,17 +174,14 @@ async def _locked(env: Env, saga: Saga, held: LocksHeld) -> None:
 async def _still_stopped(env: Env, saga: Saga) -> bool:
     """A saga that was held is not claimed again before what held it is gone: polling leaves no trace in the journal."""
     waiting = {Blocker.HELD, Blocker.AWAITING_AUTHORIZATION} & saga.root.blocked_by
-    if not waiting:
+    if not waiting or _needs_no_authority(saga, env.clock.now_ms()):
         return False
     root, now = saga.root, env.clock.now_ms()
     systems = {row.target_system for row in saga.members if not row.is_terminal}
     scopes = tuple(sorted({scope for system in systems for scope in scopes_of(root, system)}))
-    grant = await env.store.hot(lambda conn: authority.find_grant(conn, root.command_id))
-    stopped = await env.store.hot(lambda conn: authority.in_force(conn, scopes))
-    freezes = [scope for scope in stopped if scope.startswith(("freeze:", "revoked:key:", "revoked:tenant:"))]
-    lapsed = grant is None or grant.grant_until_ms <= now
+    held, lapsed = await env.store.hot(lambda conn: _stops(conn, root.command_id, scopes, now))
     draft = Draft(saga, actor=env.owner, now_ms=now)
-    if not freezes:
+    if not held:
         draft.unblock(Blocker.HELD)
     if not lapsed:
         draft.unblock(Blocker.AWAITING_AUTHORIZATION)
@@ -191,6 +193,26 @@ async def _still_stopped(env: Env, saga: Saga) -> bool:
             draft.set(row.command_id, next_retry_at_ms=now)
     await _quietly(env, draft)
     return True
+
+
+def _needs_no_authority(saga: Saga, now_ms: int) -> bool:
+    """Finding out, ruling, turning back and noticing a deadline send nothing and wait for nobody's permission."""
+    root = saga.root
+    in_doubt = any(
+        row.state in _UNSETTLED and row.kind is not Kind.GATE and (row.next_check_at_ms or 0) <= now_ms
+        for row in saga.members
+    )
+    ruled = any(review.verdict is not None and review.closed_at_ms is None for review in saga.reviews)
+    turning = root.ending is not None and root.state is State.RUNNING and root.phase is Phase.PRE_PIVOT
+    late = root.deadline_at_ms is not None and root.deadline_at_ms <= now_ms
+    return in_doubt or ruled or turning or late
+
+
+def _stops(conn: Connection, root_id: str, scopes: tuple[str, ...], now_ms: int) -> tuple[bool, bool]:
+    """Whether something holds it, and whether its grant lapsed or the policy changed since."""
+    grant, policy = authority.find_grant(conn, root_id), authority.authority(conn).policy_hash
+    held = any(scope.startswith(HOLDING) for scope in authority.in_force(conn, scopes))
+    return held, grant is None or grant.grant_until_ms <= now_ms or grant.policy_hash != policy
 
 
 async def _quietly(env: Env, draft: Draft) -> None:

@@ -77,7 +77,7 @@ class _Facts:
 
     policy_hash: str
     restrictions: frozenset[str]
-    grants: dict[str, int]
+    grants: dict[str, tuple[int, str]]
     approvals: dict[str, tuple[str, str, str, int]]
 
 
@@ -97,7 +97,7 @@ def _read_facts(conn: Connection, sql: Statements, fences: Sequence[Fence]) -> _
     return _Facts(
         policy_hash="" if row is None else row[1],
         restrictions=frozenset(found[0] for found in fetch_in(conn, sql.restrictions, scopes)),
-        grants=dict(fetch_in(conn, sql.grants, [fence.root_id for fence in fences])),
+        grants={found[0]: (found[1], found[2]) for found in fetch_in(conn, sql.grants, [f.root_id for f in fences])},
         approvals={found[0]: tuple(found[1:]) for found in fetch_in(conn, sql.approvals, approvals)},
     )
 
@@ -110,9 +110,10 @@ def _verdict(fence: Fence, facts: _Facts) -> FenceRefused | None:
             return FenceRefused(Refusal.HELD, holding)
         if hit and not fence.finish_only:
             return FenceRefused(Refusal.REVOKED, hit)
-    if facts.policy_hash != fence.policy_hash:
+    until_ms, policy_hash = facts.grants.get(fence.root_id, (0, fence.policy_hash))
+    if facts.policy_hash != policy_hash:
         return FenceRefused(Refusal.POLICY_CHANGED)
-    if not fence.finish_only and facts.grants.get(fence.root_id, 0) <= fence.now_ms:
+    if not fence.finish_only and until_ms <= fence.now_ms:
         return FenceRefused(Refusal.GRANT_LAPSED)
     return _approval_verdict(fence, facts)
 

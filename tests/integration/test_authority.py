@@ -7,6 +7,7 @@ import pytest
 
 from adapters.sandbox.faults import FaultKind
 from execution.proposal import IntakeRefused
+from execution.recovery import doubt_everything
 from execution.store import authority
 from tests.integration.passage import CANCEL, CREATE, NOTIFY, PUBLISH, RECORD, STAGE, TRASH
 from tests.integration.world import PROPOSER, World, eventually, proposal
@@ -35,6 +36,13 @@ def restricting(world: World, scope: str) -> Callable[[], Awaitable[None]]:
         await world.restrict(scope)
 
     return restrict
+
+
+async def renew(world: World, command_id: str, policy_hash: str = "") -> None:
+    until = world.clock.now_ms() + 3_600_000
+    assert await world.store.transact(
+        lambda conn: authority.extend_grant(conn, command_id, grant_until_ms=until, policy_hash=policy_hash)
+    )
 
 
 async def run(world: World) -> str:
@@ -171,8 +179,6 @@ async def test_a_doubt_that_arises_while_held_is_found_out_while_held(world: Wor
         await world.turn(command_id)
     assert (await world.view(command_id)).state == "HELD"
     async with world.another() as other:
-        from execution.recovery import doubt_everything
-
         await doubt_everything(other.store, world.clock, other.worker.env.ids, "inc_other")
     for _ in range(6):
         world.clock.move_on(1.0)
@@ -196,10 +202,7 @@ async def test_a_grant_that_lapses_before_the_pivot_waits_and_keeps_what_was_don
     assert world.passage.sent == [CREATE, STAGE]
     assert view.answers.human is not None
 
-    until = world.clock.now_ms() + 3_600_000
-    await world.store.transact(
-        lambda conn: authority.extend_grant(conn, command_id, grant_until_ms=until, policy_hash="")
-    )
+    await renew(world, command_id)
     assert (await world.settle(command_id)).state == "SUCCESS"
     assert world.passage.sent == [CREATE, STAGE, PUBLISH, RECORD]
 
@@ -235,17 +238,30 @@ async def test_a_policy_that_changed_waits_for_an_operator_and_polling_leaves_no
         await world.turn(command_id)
         world.clock.move_on(10.0)
     assert len(await world.facts(command_id)) == traces
-    until = world.clock.now_ms() + 3_600_000
-    await world.store.transact(
-        lambda conn: authority.extend_grant(conn, command_id, grant_until_ms=until, policy_hash="policy-2")
-    )
+    await renew(world, command_id, "policy-2")
     assert (await world.settle(command_id)).state == "SUCCESS"
 
 
-async def test_a_policy_that_changed_does_not_stop_a_compensation(world: World) -> None:
+async def test_under_another_policy_a_compensation_waits_for_an_operator_too(world: World) -> None:
     command_id = await world.until_approval()
     await world.store.transact(lambda conn: authority.put_policy(conn, "policy-2"))
     await world.operations.reject(command_id, operator="operator:olivia", reason="no")
+    for _ in range(3):
+        await world.turn(command_id)
+        world.clock.move_on(10.0)
+    assert not (await world.view(command_id)).done
+    await renew(world, command_id, "policy-2")
+    assert (await world.settle(command_id)).state == "COMPENSATED"
+
+
+async def test_a_rejection_unwinds_although_the_grant_lapsed(world: World) -> None:
+    lapsing = replace(PROPOSER, grant_until_s=world.clock.now_ms() // 1000 + 3600)
+    command_id = await world.until_approval(proposer=lapsing)
+    world.clock.move_on(3700)
+    await world.approve(command_id)
+    await world.turn(command_id)
+    assert (await world.view(command_id)).state == "AWAITING_AUTHORIZATION"
+    await world.operations.cancel(command_id, operator="operator:olivia", reason="too late now")
     assert (await world.settle(command_id)).state == "COMPENSATED"
 
 
