@@ -6,7 +6,7 @@ order and the answer says so. Content is never in an answer, nor any text of a p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from execution.proposal import CommandView, StepView
 from server.errors import Refusal
 
 CONCISE_CHARS_MAX: Final = 1_600
-DETAILED_CHARS_MAX: Final = 16_000
 STEPS_PER_PAGE: Final = 12
 SENTENCE_CHARS_MAX: Final = 400
 _FINISHED: Final = frozenset({"SUCCESS"})
@@ -194,7 +193,7 @@ def status(
     deduplicated: bool | None = None,
     original_ms: int | None = None,
 ) -> CommandStatus:
-    """The answer about one command, within its size."""
+    """The answer about one command; `server.fitting.fit` brings it within its size."""
     steps, cursor = _page(view.steps, page) if detailed else (_in_motion(view.steps), None)
     changes = {
         "say_to_user": view.say_to_user[:SENTENCE_CHARS_MAX],
@@ -205,7 +204,7 @@ def status(
         "cursor": cursor,
         "truncated": f"{len(view.steps)} steps in pages; pass cursor for the next" if cursor else None,
     }
-    return fit(full(view).model_copy(update=changes), DETAILED_CHARS_MAX if detailed else CONCISE_CHARS_MAX)
+    return full(view).model_copy(update=changes)
 
 
 def full(view: CommandView) -> CommandStatus:
@@ -277,50 +276,11 @@ def text(result: Result) -> str:
     return result.model_dump_json(exclude_none=True)
 
 
-def fit(answer: CommandStatus, chars_max: int) -> CommandStatus:
-    """Leave out the least important parts, in a fixed order, until the answer fits, and say so."""
-    for shorten in _SHORTENINGS:
-        if len(text(answer)) <= chars_max:
-            break
-        answer = shorten(answer).model_copy(update={"truncated": "shortened; ask with detail=detailed for the rest"})
-    return answer
-
-
 def moment(at_ms: int | None) -> str | None:
     """Unix milliseconds as RFC 3339 in UTC, whole seconds."""
     if at_ms is None:
         return None
     return datetime.fromtimestamp(at_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
-
-
-def _count(names: list[str]) -> list[str]:
-    return names if len(names) <= 1 else [names[0], f"and {len(names) - 1} more"]
-
-
-def _answers_with(answer: CommandStatus, **changes: Any) -> CommandStatus:
-    return answer.model_copy(update={"answers": answer.answers.model_copy(update=changes)})
-
-
-def _sentences(answer: CommandStatus) -> CommandStatus:
-    short = {
-        name: value[:80]
-        for name in ("executed", "retry_safe", "compensation", "human")
-        if (value := getattr(answer.answers, name)) is not None
-    }
-    return _answers_with(answer, **short)
-
-
-_SHORTENINGS: Final[tuple[Callable[[CommandStatus], CommandStatus], ...]] = (
-    lambda answer: _answers_with(answer, remaining=_count(answer.answers.remaining)),
-    lambda answer: _answers_with(answer, succeeded=_count(answer.answers.succeeded)),
-    lambda answer: answer.model_copy(update={"steps": answer.steps[:3]}),
-    _sentences,
-    lambda answer: answer.model_copy(update={"steps": answer.steps[:1], "reviews": None}),
-    lambda answer: _answers_with(answer, unknown=_count(answer.answers.unknown)),
-    lambda answer: answer.model_copy(update={"say_to_user": answer.say_to_user[:200]}),
-    lambda answer: answer.model_copy(update={"steps": [], "url": (answer.url or "")[:120] or None}),
-    lambda answer: answer.model_copy(update={"idempotency_key": answer.idempotency_key[:120]}),
-)
 
 
 def _page(steps: tuple[StepView, ...], page: int) -> tuple[tuple[StepView, ...], str | None]:

@@ -17,6 +17,7 @@ from execution.ports import Clock, Ids
 from execution.proposal import Accepted, CommandView
 from server.arguments import ProposePublish, QueryCommandStatus, input_schema, parse
 from server.errors import GatewayRefused, refusal
+from server.fitting import fit
 from server.gateway import Admitted, Gateway
 from server.results import (
     CommandList,
@@ -148,7 +149,8 @@ class Tools:
             return await self._previewer.preview(admitted)
         accepted = await self._accept(admitted)
         view = await self._settle(await self._gateway.own(accepted), arguments.wait_seconds)
-        return status(view, deduplicated=accepted.deduplicated, original_ms=accepted.original_at_ms)
+        answer = status(view, deduplicated=accepted.deduplicated, original_ms=accepted.original_at_ms)
+        return fit(answer, detailed=False)
 
     async def _query(self, given: Mapping[str, Any], trace_id: str | None) -> Result:
         arguments = parse(QueryCommandStatus, given)
@@ -158,7 +160,8 @@ class Tools:
         if arguments.command_id is None and arguments.idempotency_key is None:
             return listing(await self._gateway.latest())
         view = await self._settle(await self._gateway.command(arguments), arguments.wait_seconds)
-        return status(view, detailed=arguments.detail == "detailed", page=int(arguments.cursor or "0"))
+        detailed = arguments.detail == "detailed"
+        return fit(status(view, detailed=detailed, page=int(arguments.cursor or "0")), detailed=detailed)
 
     async def _accept(self, admitted: Admitted) -> Accepted:
         task = asyncio.create_task(self._gateway.accept(admitted), name="acceptance")
