@@ -1,0 +1,110 @@
+"""The worker process of the crash tests: composed like the product's, with one trap at which it dies or stops.
+
+Traps sit around the program, never in it: around the driver's COMMIT of the journal, around the one write of an
+attempt, around the COMMIT of the customer's database. The process signals itself, so that the instant is exact.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from execution.core.definition import Prepared
+from execution.core.failures import Answer
+from execution.performer import Performer
+from server.app import opened
+from server.config import load_config
+from server.outside import outside_of
+from tests.stage.scene import new_worker
+
+
+class Place(StrEnum):
+    """Where a trap sits. Commit boundaries are counted two per commit: even before it, odd after it.
+
+    FENCED: after the fence, before a byte of the write. ANSWERED: the answer is known, nothing of it is committed.
+    """
+
+    NOWHERE = "nowhere"
+    COMMIT = "commit"
+    FENCED = "fenced"
+    ANSWERED = "answered"
+    CUSTOMER_COMMIT = "customer commit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trap:
+    """The number-th (from 0) time that the place is passed, the process gets the signal from itself."""
+
+    place: Place = Place.NOWHERE
+    number: int = 0
+    by: signal.Signals = signal.SIGKILL
+
+    def __str__(self) -> str:
+        return f"{self.by.name} at {self.place} {self.number}"
+
+
+def passages(home: Path, owner: str, place: Place) -> int:
+    """How often that worker passed the place so far."""
+    file = home / f"{owner}.passed"
+    return file.read_text().splitlines().count(place) if file.exists() else 0
+
+
+class Sprung:
+    """Counts passages and springs once."""
+
+    def __init__(self, trap: Trap, counted: Path) -> None:
+        self._trap, self._passed = trap, dict.fromkeys(Place, 0)
+        self._counted = counted.open("ab", buffering=0)
+
+    def passing(self, place: Place) -> None:
+        self._counted.write(f"{place}\n".encode())
+        number, self._passed[place] = self._passed[place], self._passed[place] + 1
+        if (place, number) == (self._trap.place, self._trap.number):
+            os.kill(os.getpid(), self._trap.by)
+
+
+def worker_main(home: str, owner: str, trap: Trap) -> None:
+    """Work until killed."""
+    logging.basicConfig(level=logging.INFO)
+    asyncio.run(_work(Path(home), owner, trap))
+
+
+async def _work(home: Path, owner: str, trap: Trap) -> None:
+    async with opened(load_config(home)) as at:
+        outside = outside_of(at)
+        sprung = Sprung(trap, home / f"{owner}.passed")
+        around_commits(at.store.engine, lambda: sprung.passing(Place.COMMIT))
+        if outside.publications is not None:
+            around_commits(outside.publications._engine, lambda: sprung.passing(Place.CUSTOMER_COMMIT))
+        worker = new_worker(at, outside.ports, owner, lambda performer: _trapped(performer, sprung))
+        await worker.run(asyncio.Event())
+
+
+def around_commits(engine: sa.Engine, passing: Callable[[], None]) -> None:
+    """Call it right before and right after each COMMIT that the driver is told."""
+    plain = engine.dialect.do_commit
+
+    def do_commit(connection: Any) -> None:
+        passing()
+        plain(connection)
+        passing()
+
+    setattr(engine.dialect, "do_commit", do_commit)  # noqa: B010 (an attribute of this engine alone)
+
+
+def _trapped(performer: Performer, sprung: Sprung) -> Performer:
+    class Trapped(Performer):
+        async def send(self, prepared: Prepared, deadline_s: float) -> Answer:
+            sprung.passing(Place.FENCED)
+            answer = await Performer.send(self, prepared, deadline_s)
+            sprung.passing(Place.ANSWERED)
+            return answer
+
+    return Trapped(ports=performer.ports, observe_deadline_s=performer.observe_deadline_s)

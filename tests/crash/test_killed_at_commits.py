@@ -1,0 +1,37 @@
+"""kill -9 right before and right after every commit of a publication."""
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.crash.child import Place, Trap
+from tests.crash.rounds import Round, killed_at, play
+from tests.stage.judging import all_right, play_all, published_once
+from tests.stage.scene import is_quiet
+
+COMMITS: Final = 22
+"""Of one clean publication with row and message, its relay included. The first test holds it."""
+CHUNK: Final = 11
+
+
+async def test_the_enumeration_reaches_beyond_the_last_commit(tmp_path: Path) -> None:
+    async def clean(this: Round) -> bool:
+        first = this.hire()
+        await this.scene.until(this.command_id, is_quiet)
+        return this.passed(first, Place.COMMIT) <= 2 * COMMITS
+
+    report = await play("clean", tmp_path / "home", clean, published_once)
+    all_right([report])
+    assert report.sprung
+    assert report.words[-1] == "SUCCESS"
+
+
+@pytest.mark.parametrize("begin", range(0, 2 * COMMITS, CHUNK))
+async def test_a_worker_killed_around_any_commit_loses_nothing_and_repeats_nothing(tmp_path: Path, begin: int) -> None:
+    traps = [Trap(place=Place.COMMIT, number=number) for number in range(begin, min(begin + CHUNK, 2 * COMMITS))]
+    rounds = [partial(play, str(t), tmp_path / f"at{t.number}", partial(killed_at, t), published_once) for t in traps]
+    reports = await play_all(rounds)
+    all_right(reports)
+    assert any(report.sprung for report in reports)

@@ -1,0 +1,34 @@
+"""kill -9 around every commit while a rejected publication is undone."""
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.crash.child import Place, Trap
+from tests.crash.rounds import killed_while_unwinding, play
+from tests.stage.judging import all_right, play_all, unwound
+
+COMMITS: Final = 9
+CHUNK: Final = 9
+
+
+@pytest.mark.parametrize("begin", range(0, 2 * COMMITS, CHUNK))
+async def test_a_worker_killed_while_undoing_leaves_nothing_half_undone(tmp_path: Path, begin: int) -> None:
+    traps = [Trap(place=Place.COMMIT, number=number) for number in range(begin, min(begin + CHUNK, 2 * COMMITS))]
+    reports = await play_all(
+        [partial(play, str(t), tmp_path / f"at{t.number}", partial(killed_while_unwinding, t), unwound) for t in traps]
+    )
+    all_right(reports)
+    assert any(report.sprung for report in reports)
+
+
+async def test_a_worker_killed_around_any_undoing_write_repeats_nothing(tmp_path: Path) -> None:
+    places = [(place, number) for place in (Place.FENCED, Place.ANSWERED) for number in (0, 1)]
+    traps = [Trap(place=place, number=number) for place, number in places]
+    reports = await play_all(
+        [partial(play, str(t), tmp_path / str(t), partial(killed_while_unwinding, t), unwound) for t in traps]
+    )
+    all_right(reports)
+    assert all(report.sprung for report in reports)

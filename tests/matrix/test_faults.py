@@ -1,0 +1,37 @@
+"""Every fault at every place where something is written: one effect, the right ending, nothing claimed too early."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.matrix.cases import FAULTS, MAIL_CASES, PLACES, SPECIAL, Place, broken_promise, play
+from tests.stage.judging import all_right, play_all
+
+
+@pytest.mark.parametrize("place", PLACES, ids=[place.name for place in PLACES])
+@pytest.mark.parametrize("part", [0, 1])
+async def test_whatever_happens_to_a_request_its_effect_exists_once(tmp_path: Path, place: Place, part: int) -> None:
+    reports = await play_all(
+        [partial(play, f"{place.name}: {f.name}", tmp_path / f.name, f, place) for f in FAULTS[part::2]]
+    )
+    all_right(reports)
+    assert [report.name for report in reports if not report.sprung] == []
+
+
+async def test_whatever_happens_to_a_message_it_is_sent_at_most_once(tmp_path: Path) -> None:
+    reports = await play_all(
+        [partial(play, case.name, tmp_path / case.name, case.fault, case.place, case.judge) for case in MAIL_CASES]
+    )
+    all_right(reports)
+    assert [report.name for report in reports if not report.sprung] == []
+
+
+async def test_what_a_site_renames_or_does_twice_is_reported_beside_the_success(tmp_path: Path) -> None:
+    reports = await play_all([partial(play, name, tmp_path / name, *case) for name, case in SPECIAL.items()])
+    all_right(reports)
+    assert [report.name for report in reports if not report.sprung] == []
+
+
+async def test_an_effect_that_comes_after_every_declared_bound_is_found_and_a_person_is_asked(tmp_path: Path) -> None:
+    all_right([await broken_promise(tmp_path / "home", lambda view, saga: view.state == "AWAITING_APPROVAL")])

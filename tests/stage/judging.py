@@ -1,0 +1,134 @@
+"""What is right at the end, from both sides, and the reports of many scenes.
+
+A judge answers with what was wrong, in words; empty is right.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from execution.core.command import Saga
+from execution.core.states import CompensationState, Kind, ReviewKind, Settlement, State
+from execution.proposal import CommandView
+from execution.store import registry
+from tests.stage.sandbox import Outside
+from tests.stage.scene import SLUG, Scene
+
+AT_ONCE: Final = 4
+NOTIFY: Final = "SEND_NOTIFICATION"
+UNDONE: Final = ["CANCEL_PUBLICATION_RECORD", "TRASH_WORDPRESS_DRAFT"]
+"""Compensations of a publication before its pivot, the newest step's first."""
+
+Judge = Callable[[CommandView, Saga, Outside, tuple[str, str]], list[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a round showed. wrong: empty when everything was right. words: the states that people would have seen."""
+
+    name: str
+    wrong: tuple[str, ...]
+    words: tuple[str, ...]
+    sprung: bool
+    seconds: float
+    outside: Outside
+
+    @property
+    def line(self) -> str:
+        said = "right" if not self.wrong else "WRONG: " + "; ".join(self.wrong)
+        return f"{self.name:44s} {self.seconds:6.1f} s  {'' if self.sprung else '(not reached) '}{said}"
+
+
+async def play_all(rounds: Sequence[Callable[[], Awaitable[Report]]], at_once: int = AT_ONCE) -> list[Report]:
+    """Several rounds at a time: they mostly wait."""
+    places = asyncio.Semaphore(at_once)
+
+    async def one(play_it: Callable[[], Awaitable[Report]]) -> Report:
+        async with places:
+            return await play_it()
+
+    return list(await asyncio.gather(*(one(each) for each in rounds)))
+
+
+def all_right(reports: Sequence[Report]) -> None:
+    """Fail with every wrong round, in full."""
+    found = [report.line for report in reports if report.wrong]
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)
+
+
+async def still_locked(scene: Scene, saga: Saga) -> list[str]:
+    """Locks of a saga that ended are free."""
+    if not saga.root.is_terminal:
+        return []
+    held = await scene.at.store.read(lambda conn: registry.locks_of(conn, saga.root.command_id))
+    return [f"{lock.resource} is still locked" for lock in held]
+
+
+def published_once(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
+    """One public post with the approved bytes and no other draft, one row and one message for each version; or this
+    version's message in doubt and a person asked about it."""
+    found: list[str] = []
+    version = saga.root.object_version
+    if [(post.slug, post.title, post.content) for post in outside.live] != [(SLUG, *approved)]:
+        found.append(f"public: {outside.live}")
+    others = {} if version == 1 else {"trash": version - 1}
+    if outside.by_status() != {"publish": 1, **others}:
+        found.append(f"posts: {outside.by_status()}")
+    if [(row.version, row.status) for row in outside.rows] != [(n, "published") for n in range(1, version + 1)]:
+        found.append(f"rows: {outside.rows}")
+    if outside.writes.get("POST /wp-json/wp/v2/posts", 0) != version:
+        found.append(f"drafts were made more often than once: {outside.writes}")
+    return found + notified_at_most_once(view, saga, outside)
+
+
+def notified_at_most_once(view: CommandView, saga: Saga, outside: Outside) -> list[str]:
+    """A message whose answer was lost is a question for a person, and the only one."""
+    found: list[str] = []
+    mail = next(row for row in saga.members if row.command_type == NOTIFY)
+    others = [row for row in saga.members if row is not mail and row.state is not State.SUCCESS]
+    found += [f"{row.command_type} is {row.state}" for row in others]
+    asked = [review for review in saga.reviews if review.closed_at_ms is None]
+    sent = len(outside.mails) - (saga.root.object_version - 1)
+    if sent > 1:
+        found.append(f"{sent} messages")
+    if mail.state is State.SUCCESS:
+        if sent != 1 or asked or (view.state, view.done, view.live) != ("SUCCESS", True, True):
+            found.append("the message is claimed, or the end is not")
+    elif mail.state is State.NEEDS_REVIEW:
+        about = [(review.command_id, review.kind, review.facts != "{}") for review in asked]
+        if about != [(mail.command_id, ReviewKind.OUTCOME_UNKNOWN, True)]:
+            found.append(f"reviews: {asked}")
+        if (view.state, view.done, view.live) != ("NEEDS_REVIEW", False, True):
+            found.append(f"said: {view.state} done={view.done} live={view.live}")
+    else:
+        found.append(f"{NOTIFY} is {mail.state}")
+    return found
+
+
+def unwound(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
+    """The draft in the trash, the row cancelled, both read back, nothing public, nobody told."""
+    found: list[str] = []
+    if (view.state, view.done, view.live) != ("COMPENSATED", True, False):
+        found.append(f"said: {view.state} done={view.done} live={view.live}")
+    if outside.by_status() not in ({"trash": 1}, {}):
+        found.append(f"posts: {outside.by_status()}")
+    if [row.status for row in outside.rows] not in (["cancelled"], []):
+        found.append(f"rows: {outside.rows}")
+    if outside.mails:
+        found.append(f"messages: {outside.mails}")
+    undoing = [row for row in saga.members if row.kind is Kind.COMPENSATION]
+    order = [row.command_type for row in sorted(undoing, key=lambda row: row.completed_at_ms or 0)]
+    if order != UNDONE[-len(order) :]:
+        found.append(f"undone in the order {order}")
+    for row in saga.members:
+        if row.kind is Kind.COMPENSATION and (row.state is not State.SUCCESS or row.verified_at_ms is None):
+            found.append(f"{row.command_type} is {row.state}, verified at {row.verified_at_ms}")
+        if row.compensation_command and row.compensation_state is not CompensationState.DONE:
+            found.append(f"{row.command_type} is {row.compensation_state}")
+    if any(attempt.settlement is Settlement.OPEN and not view.done for attempt in saga.attempts):
+        found.append("an attempt is open")
+    return found + [f"asked: {review.kind}" for review in saga.reviews if review.closed_at_ms is None]

@@ -1,0 +1,147 @@
+"""A sandbox process of a home's own, and what it holds: effects are counted there, never in our journal."""
+
+import argparse
+import asyncio
+import json
+import sqlite3
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from adapters.sandbox.__main__ import serve
+from tests.stage.processes import Forked, wait_until
+
+INCOMPLETE_S: Final = 1.5
+"""H of the sandboxes of these tests. An opened connection must survive the commit of a fence on a busy machine."""
+MAX_RUN_S: Final = 0.5
+"""M of the sandboxes of these tests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """A row of the site."""
+
+    post_id: str
+    status: str
+    slug: str
+    title: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row of the table of publications."""
+
+    key: str
+    version: int
+    status: str
+    post_id: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """Everything that exists outside at one moment. writes: accepted writes by method and path."""
+
+    posts: tuple[Post, ...]
+    rows: tuple[Row, ...]
+    mails: tuple[str, ...]
+    writes: Mapping[str, int]
+
+    @property
+    def live(self) -> tuple[Post, ...]:
+        return tuple(post for post in self.posts if post.status == "publish")
+
+    def post(self, post_id: str | None) -> Post | None:
+        return next((post for post in self.posts if post.post_id == post_id), None)
+
+    def by_status(self) -> dict[str, int]:
+        statuses = [post.status for post in self.posts]
+        return {status: statuses.count(status) for status in sorted(set(statuses))}
+
+
+class SandboxProcess:
+    """Started on the ports that the home's configuration names; its state lies in the home."""
+
+    def __init__(self, folder: Path, http_port: int, smtp_port: int, *, max_run_s: float = MAX_RUN_S) -> None:
+        self._folder = folder
+        self.url = f"http://127.0.0.1:{http_port}"
+        ready = folder / "ready.json"
+        arguments = argparse.Namespace(
+            state=folder / "state.db",
+            port_file=ready,
+            http_port=http_port,
+            smtp_port=smtp_port,
+            incomplete_s=INCOMPLETE_S,
+            max_run_s=max_run_s,
+            scale=1.0,
+            plugin=False,
+        )
+        self._process = Forked(sandbox_main, arguments, log=folder / "sandbox.log")
+        wait_until(lambda: ready.exists() or not self._process.is_alive, "the sandbox is ready")
+        assert ready.exists(), (folder / "sandbox.log").read_text()
+
+    def arm(self, match: str, kind: str, **more: Any) -> None:
+        """Arm a fault (`adapters.sandbox.faults`)."""
+        self._ask("PUT", "/__faults", {"match": match, "kind": kind, **more})
+
+    def clear(self) -> None:
+        """Disarm everything, release what is paused."""
+        self._ask("DELETE", "/__faults")
+
+    def struck(self) -> list[tuple[str, str]]:
+        """Which faults struck what."""
+        return [(kind, line) for kind, line in self._ask("GET", "/__faults")["log"]]
+
+    def wait_for(self, kind: str) -> None:
+        """Until a fault of that kind struck."""
+        wait_until(lambda: any(seen == kind for seen, _ in self.struck()), f"{kind} strikes")
+
+    def outside(self) -> Outside:
+        """What exists now, read from the files in which the systems keep it."""
+        effects = self._ask("GET", "/__effects")
+        return Outside(
+            posts=tuple(
+                Post(
+                    post_id=str(post["id"]),
+                    status=post["status"],
+                    slug=post["slug"],
+                    title=post["title"],
+                    content=post["content"],
+                )
+                for post in effects["posts"]
+            ),
+            rows=publication_rows(self._folder / "publications.db"),
+            mails=tuple(message["message_id"] for message in effects["messages"]),
+            writes=effects["writes"],
+        )
+
+    def end(self) -> None:
+        self._process.end()
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, method=method)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.loads(answer.read())
+
+
+def publication_rows(path: Path) -> tuple[Row, ...]:
+    """The customer's table, read by somebody else than the adapter."""
+    if not path.exists():
+        return ()
+    connection = sqlite3.connect(path, timeout=10.0)
+    try:
+        found = connection.execute("SELECT key, version, status, post_id, revision FROM remit_publications").fetchall()
+    except sqlite3.OperationalError:
+        return ()  # the table is not made yet
+    finally:
+        connection.close()
+    return tuple(Row(key=k, version=v, status=s, post_id=p, revision=r) for k, v, s, p, r in found)
+
+
+def sandbox_main(arguments: argparse.Namespace) -> None:
+    """The child: serve until it is ended."""
+    asyncio.run(serve(arguments))
