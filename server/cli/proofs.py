@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -60,8 +61,12 @@ def simulate(
     raise typer.Exit(main(seeds, first_seed))
 
 
-def demo(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Show the product against its sandbox."""
+def demo(
+    keep: Annotated[Path | None, typer.Option("--keep", help="Make the home here and leave it.")] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the product against its sandbox: a lost answer, a killed worker, one post. Needs no home."""
     from server.demo import run
 
-    raise typer.Exit(run())
+    raise typer.Exit(run(keep, as_json=as_json))
