@@ -173,6 +173,10 @@ class HttpSystem:
         )
 
 
+def _nobody_asked() -> None:
+    """Nobody asked to be told of writing."""
+
+
 class HttpWrite:
     """One write: bytes first, connection second, fence third, send last (`execution.core.definition.Prepared`)."""
 
@@ -180,6 +184,7 @@ class HttpWrite:
         self._system, self._request, self._judge = system, request, judge
         self._digest = hashlib.sha256(b"%b %b\n%b" % (request.method.encode(), request.url.raw_path, body)).hexdigest()
         self._stream: httpcore.AsyncNetworkStream | None = None
+        self.written: Callable[[], None] = _nobody_asked
 
     @property
     def request_digest(self) -> str:
@@ -205,6 +210,7 @@ class HttpWrite:
             return Unsent(code="connection_closed")
         _linger(self._stream, _ABORT)
         self._request.extensions["stream"] = self._stream
+        self._request.extensions["written"] = self.written
         answered = False
         try:
             reply = await self._system.answer(self._request, deadline_s)
@@ -239,7 +245,9 @@ class _OnePreparedConnection(httpx.AsyncBaseTransport):
             scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
         )
         connection = httpcore.AsyncHTTPConnection(
-            origin=url.origin, ssl_context=self._tls, network_backend=_OnlyThis(stream)
+            origin=url.origin,
+            ssl_context=self._tls,
+            network_backend=_OnlyThis(stream, request.extensions.get("written", _nobody_asked)),
         )
         try:
             answer = await connection.handle_async_request(
@@ -253,8 +261,9 @@ class _OnePreparedConnection(httpx.AsyncBaseTransport):
 class _OnlyThis(httpcore.AsyncNetworkBackend):
     """Hands out one opened stream, once."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream, written: Callable[[], None]) -> None:
         self._stream: httpcore.AsyncNetworkStream | None = stream
+        self._written = written
 
     async def connect_tcp(
         self,
@@ -267,7 +276,7 @@ class _OnlyThis(httpcore.AsyncNetworkBackend):
         stream, self._stream = self._stream, None
         if stream is None:
             raise httpcore.ConnectError("no connection may be opened after the fence")
-        return _Opened(stream)
+        return _Opened(stream, self._written)
 
     async def sleep(self, seconds: float) -> None:
         raise httpcore.ConnectError("nothing is retried after the fence")
@@ -276,14 +285,16 @@ class _OnlyThis(httpcore.AsyncNetworkBackend):
 class _Opened(httpcore.AsyncNetworkStream):
     """A stream that is already connected and already speaks TLS."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream, written: Callable[[], None]) -> None:
         self._stream = stream
+        self._written = written
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's signature)
         return await self._stream.read(max_bytes, timeout)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's signature)
         await self._stream.write(buffer, timeout)
+        self._written()
 
     async def aclose(self) -> None:
         """Left to the owner of the stream, who knows whether an answer is outstanding."""

@@ -17,7 +17,7 @@ from execution.core import decide
 from execution.core.apply import apply, landed_receipt, settle_answer, settle_found, sighting_body, step_of
 from execution.core.command import Attempt, Command
 from execution.core.decide import Decision
-from execution.core.definition import Action, Prepared
+from execution.core.definition import Action, Prepared, TellsWriting
 from execution.core.draft import Draft
 from execution.core.events import Fact, canonical
 from execution.core.failures import Answer, FailureClass, Refused, Sighting, Unsent
@@ -33,6 +33,10 @@ from execution.store.registry import load_saga
 
 EVIDENCE_TRIES: Final = 50
 """How often a late answer is filed anew because the owner wrote first."""
+
+
+class TurningBack(Exception):
+    """The saga was told to end before this fence: nothing of it is sent any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,21 @@ class Stamp:
     def elapsed_s(self, clock: Clock) -> float:
         """Seconds since, the larger of both."""
         return max((clock.now_ms() - self.wall_ms) / 1000.0, clock.boot_s() - self.boot_s)
+
+
+class Lateness:
+    """Whether bytes left after the send budget: the sender looks at its clocks again after each write."""
+
+    def __init__(self, clock: Clock, stamp: Stamp) -> None:
+        self._clock = clock
+        self._stamp = stamp
+        self.late_s: float | None = None
+
+    def note(self) -> None:
+        """Bytes have just left."""
+        elapsed_s = self._stamp.elapsed_s(self._clock)
+        if elapsed_s > SEND_BUDGET_S:
+            self.late_s = elapsed_s
 
 
 async def execute(drive: Drive, command_id: str) -> Next:
@@ -98,11 +117,16 @@ async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepare
         await drive.commit(lambda draft: _fence(drive, draft, attempt, look), fold=False)
     except FenceRefused as refused:
         return await fence_refused(drive, command_id, refused)
+    except TurningBack:
+        return await drive.commit(lambda draft: None)
     if stamp.elapsed_s(env.clock) > SEND_BUDGET_S:
         await _budget_missed(drive, attempt)
         return None
+    lateness = Lateness(env.clock, stamp)
+    if isinstance(prepared, TellsWriting):
+        prepared.written = lateness.note
     answer = await drive.keeping(env.performer.send(prepared, action.deadline_s))
-    return await _answered(drive, attempt, answer)
+    return await _answered(drive, attempt, answer, lateness.late_s)
 
 
 async def _first_look(drive: Drive, command_id: str, action: Action[Ports]) -> tuple[Decision, Look | None]:
@@ -157,6 +181,8 @@ def _fence(drive: Drive, draft: Draft, attempt: Attempt, look: Look | None) -> N
     command_id = attempt.command_id
     _journal_look(draft, command_id, look)
     row = draft.row(command_id)
+    if draft.root.ending is not None and draft.root.phase is Phase.PRE_PIVOT:
+        raise TurningBack(command_id)
     draft.fence = fence_for(draft.saga, row, drive.definition, attempt.request_digest, draft.now_ms)
     draft.put_attempt(attempt)
     body = {
@@ -187,20 +213,31 @@ async def _budget_missed(drive: Drive, attempt: Attempt) -> None:
     await drive.commit(change, fold=False)
 
 
-async def _answered(drive: Drive, attempt: Attempt, answer: Answer) -> Next:
+async def _answered(drive: Drive, attempt: Attempt, answer: Answer, late_s: float | None) -> Next:
     command_id = attempt.command_id
 
     def change(draft: Draft) -> None:
-        known = next(a for a in draft.saga.attempts if a.attempt_id == attempt.attempt_id)
-        settle_answer(draft, known, answer)
+        settle_answer(draft, _known(draft, attempt, late_s), answer)
         at = drive.standing(draft.saga, command_id, but=attempt.attempt_id)
         apply(draft, command_id, decide.after_answer(at, answer, drive.jitter()), drive.horizon(draft.saga))
 
     try:
         return await drive.commit(change)
     except (LeaseLost, StoreError):
-        await file_evidence(drive.env, attempt, answer)
+        await file_evidence(drive.env, attempt, answer, late_s)
         raise
+
+
+def _known(draft: Draft, attempt: Attempt, late_s: float | None) -> Attempt:
+    """The attempt as it stands now, with what its sender learned about its own lateness."""
+    known = next(a for a in draft.saga.attempts if a.attempt_id == attempt.attempt_id)
+    if late_s is None:
+        return known
+    late = replace(known, sent_late=True)
+    draft.put_attempt(late)
+    body = {"attempt_id": attempt.attempt_id, "after_ms": int(late_s * 1000)}
+    draft.note(attempt.command_id, Fact.SENT_LATE, body)
+    return late
 
 
 async def _not_sent(drive: Drive, command_id: str, answer: Unsent | Refused, look: Look | None) -> Next:
@@ -233,15 +270,14 @@ def _journal_look(draft: Draft, command_id: str, look: Look | None) -> None:
         draft.note(command_id, Fact.OBSERVED, look.body)
 
 
-async def file_evidence(env: Env, attempt: Attempt, answer: Answer) -> None:
+async def file_evidence(env: Env, attempt: Attempt, answer: Answer, late_s: float | None) -> None:
     """The saga has another owner; what the exchange proved still settles its attempt, and the owner must use it."""
     for _ in range(EVIDENCE_TRIES):
         saga = await env.store.hot(lambda conn: load_saga(conn, attempt.root_id))
         draft = Draft(saga, actor=env.owner, now_ms=env.clock.now_ms())
-        known = next((a for a in saga.attempts if a.attempt_id == attempt.attempt_id), None)
-        if known is None:
+        if not any(a.attempt_id == attempt.attempt_id for a in saga.attempts):
             return
-        settle_answer(draft, known, answer, late=True)
+        settle_answer(draft, _known(draft, attempt, late_s), answer, late=True)
         if not draft.touched:
             return
         if saga.root.lease_owner is None:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from execution.core.command import Context
 from execution.core.failures import Answer, CannotTell, Receipt, Sighting
@@ -58,6 +58,13 @@ class Prepared(Protocol):
     async def close(self) -> None:
         """Release the connection; abortive when an answer is outstanding."""
         ...
+
+
+@runtime_checkable
+class TellsWriting(Protocol):
+    """A prepared request that says when bytes of it left: `written` is called after each write to the connection."""
+
+    written: Callable[[], None]
 
 
 Forward = Callable[[P, Context], Awaitable[Prepared]]
