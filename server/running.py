@@ -70,7 +70,7 @@ async def _work(
     from server.outside import outside_of, secrets_of
 
     formatter.hide(secrets_of(at.config))
-    async with running_sandbox(at.config):
+    async with running_sandbox(at.config, stop):
         outside = outside_of(at)
         ticking = asyncio.create_task(_tick(at), name="tick")
         try:

@@ -40,12 +40,15 @@ def port_file(config: Config) -> Path:
 
 
 @asynccontextmanager
-async def running_sandbox(config: Config) -> AsyncIterator[None]:
-    """The sandbox runs inside; without `[sandbox] start` nothing happens. Raises ConfigError when it does not start."""
+async def running_sandbox(config: Config, stop: asyncio.Event) -> AsyncIterator[None]:
+    """The sandbox runs inside; without `[sandbox] start` nothing happens. `stop` cuts the wait for it short.
+
+    Raises ConfigError when it does not start.
+    """
     if not config.settings.sandbox.start or is_listening(config):
         yield
         return
-    process = await start(config)
+    process = await start(config, stop)
     try:
         yield
     finally:
@@ -62,8 +65,8 @@ def is_listening(config: Config) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def start(config: Config) -> asyncio.subprocess.Process:
-    """Start it and wait until its ports are open."""
+async def start(config: Config, stop: asyncio.Event) -> asyncio.subprocess.Process:
+    """Start it and wait until its ports are open, or until we are to stop."""
     ready = port_file(config)
     ready.unlink(missing_ok=True)
     ready.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -76,14 +79,14 @@ async def start(config: Config) -> asyncio.subprocess.Process:
     )
     try:
         async with asyncio.timeout(START_MAX_S):
-            while not ready.exists():
+            while not ready.exists() and not stop.is_set():
                 if process.returncode is not None:
                     raise _not_started(config, f"it ended with {process.returncode}")
                 await asyncio.sleep(POLL_S)
     except TimeoutError:
         await end(process)
         raise _not_started(config, f"it was not ready within {START_MAX_S:.0f} s") from None
-    log.info("sandbox %d is ready", process.pid)
+    log.info("sandbox %d is %s", process.pid, "to end before it was ready" if stop.is_set() else "ready")
     return process
 
 

@@ -54,7 +54,7 @@ def test_a_missing_home_says_how_to_make_one(tmp_path: Path) -> None:
 def test_serve_without_a_home_writes_nothing_to_the_wire(tmp_path: Path) -> None:
     home = Home(tmp_path / "nothing")
     with served(home) as server:
-        code, _, log = server.ended(COMMAND_MAX_S)
+        code, log = server.ended(COMMAND_MAX_S)
         assert server.process.stdout is not None
         assert (code, server.process.stdout.read()) == (1, b"")
         assert "remit init" in log
