@@ -310,7 +310,7 @@ def _waiting_for(saga: Saga, folded: Folded) -> WaitingFor | None:
 def _answers(saga: Saga, folded: Folded, waiting: WaitingFor | None) -> Answers:
     checked = [row.verified_at_ms for row in saga.members if row.verified_at_ms is not None]
     person = waiting is not None and waiting.who != "nobody"
-    diverged = any(r.closed_at_ms is None and r.kind in _DIVERGED for r in saga.reviews)
+    diverged = [r.opened_at_ms for r in saga.reviews if r.closed_at_ms is None and r.kind in _DIVERGED]
     return Answers(
         executed=_executed(folded),
         succeeded=folded.succeeded,
@@ -319,8 +319,8 @@ def _answers(saga: Saga, folded: Folded, waiting: WaitingFor | None) -> Answers:
         retry_safe=_retry_safe(folded),
         direction=_direction(saga, folded),
         compensation=_compensation(saga),
-        diverged=diverged,
-        checked_at_ms=max(checked, default=None),
+        diverged=bool(diverged),
+        checked_at_ms=max(checked + diverged, default=None),
         resumable=not saga.root.is_terminal,
         human=f"{waiting.who}: {waiting.what}" if person and waiting is not None else None,
     )

@@ -65,6 +65,12 @@ clock_s = {clock_s}
 """
 
 
+THEME: Final = """\
+<!doctype html><title><?php wp_title(); ?></title>
+<?php while (have_posts()) { the_post(); the_title('<h1>', '</h1>'); the_content(); }
+"""
+
+
 def quiescence_s(site: WordPress) -> float:
     """H + M + granularity + S + J: earlier than this after a fence nothing that is in doubt may be sent again."""
     return site.incomplete_s + site.run_s + GRANULARITY_S + CLOCK_S
@@ -131,11 +137,21 @@ def real_home(folder: Path, site: WordPress, mailbox: Mailbox, urls: Mapping[str
     config.write_text("\n".join([kept, *sites, parts]))
     customer = f"sqlite:///{home.customer_database}"
     SqlPublications(customer).create_table()
+    with_theme(site)
     for name, secret in (("site.password", editor.application_password), ("publications.url", customer)):
         file = home.path / "secrets" / name
         file.touch(mode=0o600)
         file.write_text(secret + "\n")
     return home
+
+
+def with_theme(site: WordPress) -> None:
+    """The distribution's WordPress comes without any theme, and shows readers nothing: it gets the plainest one."""
+    ((name,),) = site.sql("SELECT option_value FROM wp_options WHERE option_name = 'template'")
+    theme = site.directory / "site/wp-content/themes" / name
+    theme.mkdir(parents=True, exist_ok=True)
+    (theme / "style.css").write_text("/* Theme Name: Plain */")
+    (theme / "index.php").write_text(THEME)
 
 
 class WorkerProcess:
