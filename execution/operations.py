@@ -185,6 +185,8 @@ def _decidable(saga: Saga) -> Approval:
     newest = saga.approvals[-1]
     if newest.state is not ApprovalState.PENDING:
         raise OperationRefused("already_decided", f"{newest.state} by {newest.decided_by or 'the system'}")
+    if saga.root.ending is not None:
+        raise OperationRefused("too_late", f"it is ending: {saga.root.ending}")
     return newest
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from execution.core.command import Attempt, Saga
 from execution.core.draft import Draft
-from execution.core.states import TERMINAL, Cause, Kind, State
+from execution.core.states import TERMINAL, Cause, EffectClass, Kind, Phase, State
 from execution.core.transitions import TRANSITIONS, Trigger
 from execution.ports import Clock, Ids
 from execution.store import registry
@@ -62,6 +62,8 @@ def doubt_saga(draft: Draft, saga: Saga, ids: Ids, incarnation: str) -> None:
             continue
         if Trigger.INCARNATION_CHANGED in TRANSITIONS[row.state]:
             draft.move(row.command_id, Trigger.INCARNATION_CHANGED, {"incarnation": incarnation})
+        if row.effect_class is EffectClass.PIVOT and draft.root.phase is Phase.PRE_PIVOT:
+            draft.phase(Phase.POST_PIVOT)
         draft.set(row.command_id, next_check_at_ms=draft.now_ms, look_count=0)
         draft.put_attempt(
             Attempt(

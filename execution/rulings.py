@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from execution.core.apply import record_receipt, settle_found, sighting_body
-from execution.core.command import Review
+from execution.core.command import Command, Review
 from execution.core.draft import Draft
 from execution.core.events import Fact
 from execution.core.failures import Absent, Foreign, Present, Receipt, Sighting
@@ -82,6 +82,10 @@ def _refusal(
     row = draft.row(review.command_id)
     if review.kind in _FINDINGS and review.verdict == Verdict.CONTINUE:
         return None
+    if row.is_root and review.verdict == Verdict.ABANDON:
+        return None if draft.root.phase is Phase.PRE_PIVOT and not row.is_terminal else "too_late"
+    if _untried(row):
+        return "not_seen_gone" if review.verdict == Verdict.PRESENT and not isinstance(sighting, Absent) else None
     if row.state is not State.NEEDS_REVIEW:
         return "no_longer_in_review"
     match review.verdict:
@@ -93,6 +97,8 @@ def _refusal(
             return "not_quiescent" if quiet is not None and quiet > 0 else None
         case Verdict.CONTINUE | Verdict.ABANDON if isinstance(sighting, Present) and row.kind is Kind.STEP:
             return "seen_there"
+        case Verdict.CONTINUE if review.kind is ReviewKind.CONFLICT and isinstance(sighting, Foreign):
+            return "still_in_the_way"
         case Verdict.REBASE if not isinstance(sighting, Foreign | Absent):
             return "nothing_to_rebase_on"
         case Verdict.ABANDON if row.effect_class is EffectClass.PIVOT and draft.root.phase is Phase.COMPLETED:
@@ -104,6 +110,12 @@ def _refusal(
 def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | None) -> None:
     command_id = review.command_id
     row = draft.row(command_id)
+    if row.is_root and review.verdict == Verdict.ABANDON:
+        draft.set(command_id, ending=draft.root.ending or "abandoned")
+        return
+    if _untried(row):
+        _rule_untried(draft, row, review.verdict)
+        return
     if review.kind in _FINDINGS and row.state is not State.NEEDS_REVIEW:
         if review.kind is ReviewKind.LATE_FACT:
             _close_attempts(draft, command_id)
@@ -123,6 +135,30 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
             _abandon(draft, command_id)
         case _:
             _continue(drive, draft, command_id)
+
+
+def _untried(row: Command) -> bool:
+    """A step whose compensation could not even be begun: nobody knows when its attempts are over."""
+    return row.compensation_state is CompensationState.FAILED and row.compensation_command is None
+
+
+def _rule_untried(draft: Draft, row: Command, verdict: str | None) -> None:
+    """The person answers for the open attempts: undo it now, it is gone already, or leave it."""
+    if verdict == Verdict.ABANDON:
+        _give_compensation_up(draft)
+        return
+    _close_attempts(draft, row.command_id)
+    gone = verdict == Verdict.PRESENT
+    state = CompensationState.DONE if gone else CompensationState.PENDING
+    draft.set(row.command_id, compensation_state=state)
+    draft.note(row.command_id, Fact.COMPENSATION_STATE, {"to": state})
+    _resume_unwinding(draft)
+
+
+def _give_compensation_up(draft: Draft) -> None:
+    """The unwinding ends, and its ending says that something was left, once no other question about it is open."""
+    if draft.root.state is State.NEEDS_REVIEW and not any(r.closed_at_ms is None for r in draft.saga.reviews):
+        draft.move(draft.root.command_id, Trigger.RULED_ABANDON, {"code": "not_compensated"})
 
 
 def _present(draft: Draft, command_id: str, sighting: Sighting | None) -> None:
@@ -157,8 +193,7 @@ def _abandon(draft: Draft, command_id: str) -> None:
     if row.kind is Kind.COMPENSATION:
         assert row.compensates is not None
         draft.set(row.compensates, compensation_state=CompensationState.FAILED)
-        if draft.root.state is State.NEEDS_REVIEW:
-            draft.move(draft.root.command_id, Trigger.RULED_ABANDON, {"code": "not_compensated"})
+        _give_compensation_up(draft)
         return
     if draft.root.phase is Phase.PRE_PIVOT:
         draft.set(draft.root.command_id, ending=draft.root.ending or "abandoned")
@@ -195,6 +230,7 @@ def _rebase(draft: Draft, command_id: str, sighting: Sighting | None) -> None:
         claim_count=0,
         next_retry_at_ms=None,
     )
+    _resume_unwinding(draft)
 
 
 def _lower_flags(draft: Draft, command_id: str) -> None:

@@ -14,6 +14,7 @@ from execution.core.failures import (
     Absent,
     Answer,
     CannotTell,
+    FailureClass,
     Foreign,
     Landed,
     Lost,
@@ -162,6 +163,8 @@ def apply(draft: Draft, command_id: str, decision: Decision, at: Horizon) -> Non
     _phase(draft, row, decision)
     if row.effect_class is EffectClass.PIVOT and row.state is State.SUCCESS:
         _consume_approval(draft, command_id)
+    if row.effect_class is EffectClass.PIVOT and decision.failure is FailureClass.CONFLICT:
+        _void_approval(draft, command_id, decision.code or "conflict")
     facts = {"code": decision.code, "difference": list(decision.difference)}
     if decision.review is not None:
         open_review(draft, command_id, decision.review, facts, at)
@@ -210,6 +213,15 @@ def _consume_approval(draft: Draft, command_id: str) -> None:
         if approval.state is ApprovalState.APPROVED:
             draft.put_approval(replace(approval, state=ApprovalState.CONSUMED))
             draft.note(command_id, Fact.APPROVAL_CONSUMED, {"approval_id": approval.approval_id})
+
+
+def _void_approval(draft: Draft, command_id: str, reason: str) -> None:
+    """What is there is not what was approved: the yes does not count any more."""
+    for approval in draft.saga.approvals:
+        if approval.state is ApprovalState.APPROVED:
+            void = replace(approval, state=ApprovalState.VOID, decided_at_ms=draft.now_ms, reason=reason)
+            draft.put_approval(void)
+            draft.note(command_id, Fact.APPROVAL_VOIDED, {"approval_id": approval.approval_id, "reason": reason})
 
 
 def settle_found(draft: Draft, command_id: str, sighting: Sighting) -> None:

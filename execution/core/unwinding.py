@@ -141,6 +141,9 @@ def unwind(draft: Draft, definition: SagaDefinition[Any], at: Horizon) -> Next:
     root_id = draft.root.command_id
     if failed:
         draft.move(root_id, Trigger.PERSON_NEEDED, {"code": "compensation_failed"})
+        if not any(review.closed_at_ms is None for review in draft.saga.reviews):
+            draft.move(root_id, Trigger.RULED_ABANDON, {"code": "not_compensated"})
+            return watch(draft, at)
         draft.set(root_id, human_review_required=True)
         return Wait(until_ms=None)
     draft.move(root_id, Trigger.UNWOUND)

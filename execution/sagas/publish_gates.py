@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from execution.core.command import Context
 from execution.core.definition import ApprovalGate, CheckGate, Finding
-from execution.core.failures import Absent, CannotTell, Present
+from execution.core.failures import Absent, CannotTell, Present, Receipt
 from execution.ports import Ports
 from execution.sagas.publish_checks import findings
 from execution.sagas.publish_params import Mode, PublishParams, artifact_ref, content_of
@@ -65,7 +65,7 @@ async def _place_free(ports: Ports, context: Context, params: PublishParams) -> 
 async def subject(ports: Ports, context: Context) -> Mapping[str, Any] | CannotTell:
     """What a person approves: what would be done, where, to whom, and how the site stored it.
 
-    CannotTell when the draft is not what our receipt says: nobody shall approve something else than what goes live.
+    CannotTell when the draft is neither what our receipt says nor what a ruling accepted, because nobody shall approve something else than what goes live.
     """
     draft = draft_of(context)
     seen = await look_at_draft(ports, context, draft_marker(context), draft.resource_id)
@@ -73,7 +73,7 @@ async def subject(ports: Ports, context: Context) -> Mapping[str, Any] | CannotT
         return seen
     if not isinstance(seen, Present):
         return CannotTell(code="draft_gone" if isinstance(seen, Absent) else f"draft_{seen.code}")
-    if seen.receipt.data.get("raw_hash") != draft.data.get("raw_hash"):
+    if not _is_baseline(seen.receipt, draft, context):
         return CannotTell(code="draft_changed")
     params = PublishParams.of(context.params)
     target = target_of(context, params)
@@ -81,8 +81,8 @@ async def subject(ports: Ports, context: Context) -> Mapping[str, Any] | CannotT
         **_proposed(params),
         "baseline": {
             "post_id": draft.resource_id,
-            "raw_hash": draft.data.get("raw_hash"),
-            "version": draft.version,
+            "raw_hash": seen.receipt.data.get("raw_hash"),
+            "version": seen.receipt.version,
             "preview": draft.reference,
         },
         "target": {
@@ -95,6 +95,11 @@ async def subject(ports: Ports, context: Context) -> Mapping[str, Any] | CannotT
         },
         "difference": list(seen.difference),
     }
+
+
+def _is_baseline(seen: Receipt, draft: Receipt, context: Context) -> bool:
+    """As we left it, or exactly the version that a person's ruling took as the new starting point."""
+    return seen.data.get("raw_hash") == draft.data.get("raw_hash") or seen.version == context.expected_version
 
 
 def _proposed(params: PublishParams) -> dict[str, Any]:

@@ -115,12 +115,14 @@ async def _verify_draft(ports: Ports, context: Context, receipt: Receipt) -> Sig
 
 async def _trash(ports: Ports, context: Context) -> Prepared:
     draft = draft_of(context)
-    return site_of(ports, context).trash(post_id=draft.resource_id, expected_version=draft.version)
+    expected = context.expected_version or draft.version
+    return site_of(ports, context).trash(post_id=draft.resource_id, expected_version=expected)
 
 
 async def _find_trashed(ports: Ports, context: Context) -> Sighting:
     draft = draft_of(context)
-    return await site_of(ports, context).observe_trashed(post_id=draft.resource_id, expected_version=draft.version)
+    expected = context.expected_version or draft.version
+    return await site_of(ports, context).observe_trashed(post_id=draft.resource_id, expected_version=expected)
 
 
 async def _verify_trashed(ports: Ports, context: Context, receipt: Receipt) -> Sighting:

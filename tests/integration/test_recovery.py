@@ -1,0 +1,248 @@
+"""Whatever ends a process, a lease or a history: nothing is sent again that may have happened, and nothing is lost."""
+
+import asyncio
+import shutil
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from adapters.sandbox.faults import FaultKind
+from execution.catalog import Catalog
+from execution.core.definition import CheckGate, Finding
+from execution.core.states import State, Verdict
+from execution.orchestrator import drive_saga
+from execution.recovery import doubt_everything
+from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
+from tests.integration.passage import CREATE, PUBLISH, RECORD, STAGE
+from tests.integration.world import World, eventually, proposal
+
+
+async def test_a_late_answer_of_a_worker_that_lost_its_lease_is_filed_and_used(world: World) -> None:
+    command_id = await world.until_approval()
+    await world.approve(command_id)
+    async with world.another() as second:
+
+        async def overtaken() -> None:
+            """The answer is in this worker's hands; its lease runs out, and another worker takes the saga over."""
+            world.clock.move_on(world.settings.lease_s + 1)
+            world.arm("GET /wp-json/wp/v2/posts", FaultKind.STATUS_BEFORE, left=0, status=503)
+            await drive_saga(second.worker.env, command_id)
+            world.sandbox.faults.clear()
+
+        world.passage.after_send[PUBLISH] = overtaken
+        await drive_saga(world.first.worker.env, command_id)
+        facts = await world.facts(command_id)
+        assert facts.index("TAKEN_OVER") < facts.index("LATE_ANSWER")
+        view = await world.settle(command_id, second)
+    assert (view.state, view.live) == ("SUCCESS", True)
+    assert world.passage.sent == [CREATE, STAGE, PUBLISH, RECORD]
+    assert "sent" not in view.say_to_user
+
+
+async def test_two_workers_on_one_journal_drive_each_saga_once(world: World) -> None:
+    async with world.another() as second:
+        stop = asyncio.Event()
+        workers = [asyncio.create_task(p.worker.run(stop)) for p in (world.first, second)]
+        ids = [await world.accepted(proposal(article=f"article-{n}", slug=f"slug-{n}")) for n in range(6)]
+
+        async def waiting(word: str) -> bool:
+            return all([(await world.view(c)).state == word for c in ids])
+
+        await eventually(lambda: waiting("AWAITING_APPROVAL"), "approvals asked for")
+        await asyncio.gather(*(world.approve(c) for c in ids))
+        await eventually(lambda: waiting("SUCCESS"), "published")
+        stop.set()
+        await asyncio.gather(*workers)
+    assert {name: world.passage.sent.count(name) for name in (CREATE, STAGE, PUBLISH, RECORD)} == {
+        CREATE: 6,
+        STAGE: 6,
+        PUBLISH: 6,
+        RECORD: 6,
+    }
+
+
+async def test_a_held_lease_is_respected_and_a_lapsed_one_taken_over(world: World) -> None:
+    command_id = await world.accepted()
+    async with world.another() as second:
+
+        async def not_yet() -> None:
+            assert await drive_saga(second.worker.env, command_id) is None
+            assert (await world.saga(command_id)).root.lease_owner == "worker-1"
+
+        world.passage.before_fence[CREATE] = not_yet
+        await world.turn(command_id)
+        assert (await world.saga(command_id)).root.lease_epoch == 1
+    assert world.passage.sent[:1] == [CREATE]
+
+
+@pytest.mark.parametrize("approved", [False, True])
+async def test_a_copied_journal_asks_people_and_sends_nothing(world: World, approved: bool) -> None:
+    command_id = await world.until_approval(proposal(notify=["team"]))
+    if approved:
+        await world.approve(command_id)
+    copy = world.path / "copy"
+    copy.mkdir()
+    with sqlite3.connect(world.database) as conn:
+        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(world.database, copy / "remit.db")
+    shutil.copy(str(world.database) + ".incarnation", str(copy / "remit.db") + ".incarnation")
+    sent = list(world.passage.sent)
+    async with world.another("c", copy / "remit.db") as restored:
+        assert restored.changed
+        for _ in range(12):
+            await drive_saga(restored.worker.env, command_id)
+            world.clock.move_on(3600)
+        view = await restored.status.view(command_id)
+    assert view is not None
+    assert world.passage.sent == sent
+    assert (view.state, view.answers.executed, view.live) == ("NEEDS_REVIEW", "unknown", False)
+    assert "not known" in view.say_to_user
+    assert {review.kind for review in view.reviews} >= {"OUTCOME_UNKNOWN"}
+
+
+async def test_a_restored_journal_adopts_what_was_published_after_the_backup(world: World) -> None:
+    command_id = await world.until_approval()
+    await world.approve(command_id)
+    backup = world.path / "backup.db"
+    with sqlite3.connect(world.database) as conn, sqlite3.connect(backup) as target:
+        conn.backup(target)
+    await world.settle(command_id)
+    sent = list(world.passage.sent)
+    async with world.another("r", backup) as restored:
+        assert restored.changed
+        for _ in range(6):
+            await drive_saga(restored.worker.env, command_id)
+            world.clock.move_on(60)
+        view = await restored.status.view(command_id)
+    assert view is not None
+    assert (view.live, view.phase) == (True, view.phase)
+    assert view.phase != "PRE_PIVOT"
+    assert world.passage.sent == sent
+
+
+async def test_a_definition_that_this_process_lacks_is_left_alone(world: World) -> None:
+    command_id = await world.accepted()
+    before = await world.saga(command_id)
+    async with world.another() as other:
+        other.worker.env = replace(other.worker.env, catalog=Catalog([]))
+        await other.worker.sweep()
+        assert await drive_saga(other.worker.env, command_id) is None
+    assert await world.saga(command_id) == before
+    assert (await world.settle(command_id)).state == "AWAITING_APPROVAL"
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+async def killed_at(world: World, command_id: str, step: str) -> None:
+    async def die() -> None:
+        raise Killed
+
+    world.passage.before_fence[step] = die
+    with pytest.raises(Killed):
+        await drive_saga(world.first.worker.env, command_id)
+    world.clock.move_on(world.settings.lease_s + 1)
+
+
+async def test_what_kills_its_worker_again_and_again_is_quarantined_and_others_flow(world: World) -> None:
+    poison = await world.accepted()
+    for _ in range(world.settings.claims_max):
+        await killed_at(world, poison, CREATE)
+    view = await world.settle(poison)
+    assert (view.state, [r.kind for r in view.reviews]) == ("NEEDS_REVIEW", ["POISON"])
+    assert world.passage.sent == []
+    await world.published(proposal(article="article-2", slug="two"))
+    world.passage.before_fence.clear()
+    assert (await world.rule(poison, Verdict.CONTINUE)).state == "AWAITING_APPROVAL"
+
+
+async def test_a_check_that_kills_its_worker_again_and_again_is_quarantined(world: World) -> None:
+    async def kills(ports: object, context: object) -> tuple[Finding, ...]:
+        raise Killed
+
+    parts = tuple(
+        replace(part, check=kills) if isinstance(part, CheckGate) else part for part in SEO_ARTICLE_PUBLISH_V1.parts
+    )
+    env = world.first.worker.env
+    poisoned = Catalog([], [replace(SEO_ARTICLE_PUBLISH_V1, parts=parts)])
+    world.first.worker.env = replace(env, catalog=poisoned)
+    command_id = await world.accepted()
+    for _ in range(world.settings.claims_max + 2):
+        try:
+            await drive_saga(world.first.worker.env, command_id)
+        except Killed:
+            world.clock.move_on(world.settings.lease_s + 1)
+    view = await world.view(command_id)
+    assert (view.state, [r.kind for r in view.reviews]) == ("NEEDS_REVIEW", ["POISON"])
+
+
+async def test_restarts_without_poison_quarantine_nobody(world: World) -> None:
+    command_id = await world.accepted()
+    for _ in range(world.settings.claims_max - 2):
+        await killed_at(world, command_id, CREATE)
+    world.passage.before_fence.clear()
+    assert (await world.settle(command_id)).state == "AWAITING_APPROVAL"
+
+
+async def test_a_worker_that_dies_after_the_fence_leaves_a_doubt_that_is_found_out(world: World) -> None:
+    command_id = await world.until_approval()
+    await world.approve(command_id)
+
+    async def die() -> None:
+        raise Killed
+
+    world.passage.after_send[PUBLISH] = die
+    with pytest.raises(Killed):
+        await drive_saga(world.first.worker.env, command_id)
+    assert (await world.check(command_id)).answers.executed == "unknown"
+    world.clock.move_on(world.settings.lease_s + 1)
+    async with world.another() as second:
+        view = await world.settle(command_id, second)
+    assert (view.state, view.live) == ("SUCCESS", True)
+    assert world.passage.sent == [CREATE, STAGE, PUBLISH, RECORD]
+
+
+async def test_a_saga_that_outlives_its_deadline_is_a_question_and_can_be_abandoned(world: World) -> None:
+    command_id = await world.accepted()
+    world.arm("GET /wp-json/wp/v2/posts", FaultKind.STATUS_BEFORE, left=0, status=503)
+    await world.turn(command_id)
+    world.clock.move_on(7 * 86_400 + 1)
+    await world.turn(command_id)
+    view = await world.view(command_id)
+    assert [r.kind for r in view.reviews] == ["STUCK"]
+    assert view.answers.human is not None
+    world.sandbox.faults.clear()
+    view = await world.rule(command_id, Verdict.ABANDON)
+    assert (view.ending, view.done) == ("abandoned", True)
+
+
+async def test_a_journal_locked_for_a_while_loses_nothing(world: World) -> None:
+    command_id = await world.until_approval(proposal(notify=["team"]))
+    await world.approve(command_id)
+    blocker = sqlite3.connect(world.database, isolation_level=None, check_same_thread=False)
+
+    async def lock() -> None:
+        blocker.execute("BEGIN IMMEDIATE")
+        asyncio.get_running_loop().call_later(0.5, blocker.execute, "COMMIT")
+
+    world.passage.after_send[PUBLISH] = lock
+    world.passage.after_send[RECORD] = lock
+    view = await world.settle(command_id)
+    blocker.close()
+    assert view.state == "SUCCESS"
+    assert [world.passage.sent.count(name) for name in (CREATE, STAGE, PUBLISH, RECORD)] == [1, 1, 1, 1]
+
+
+async def test_putting_a_history_in_doubt_twice_is_putting_it_in_doubt(world: World) -> None:
+    command_id = await world.until_approval()
+    ids = world.first.worker.env.ids
+    for incarnation in ("inc_x", "inc_y"):
+        await doubt_everything(world.store, world.clock, ids, incarnation)
+    saga = await world.saga(command_id)
+    assert {row.state for row in saga.members if row.command_type == "PUBLISH_WORDPRESS_POST"} == {
+        State.OUTCOME_UNKNOWN
+    }
+    assert (await world.settle(command_id)).state == "NEEDS_REVIEW"
+    assert world.passage.sent == [CREATE, STAGE]
