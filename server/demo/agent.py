@@ -7,7 +7,9 @@ document a line ({"tool", "arguments"}), and answers go out on stdout in the sam
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -19,7 +21,10 @@ from server.config import child_environment
 
 
 async def converse(server: Sequence[str]) -> None:
-    """Until stdin ends."""
+    """Until stdin ends, or SIGTERM comes; the server ends with it."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     command, *arguments = server
     parameters = StdioServerParameters(command=command, args=arguments, env=child_environment())
     async with Client(stdio_client(parameters)) as client:
@@ -31,4 +36,5 @@ async def converse(server: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(converse(sys.argv[1:]))
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(converse(sys.argv[1:]))

@@ -81,10 +81,12 @@ class Child:
         await self.process.wait()
 
     async def end(self) -> None:
-        """SIGTERM, and SIGKILL when that does not help."""
+        """The end of its input and SIGTERM, and SIGKILL when that does not help."""
         if self.process.returncode is not None:
             return
         try:
+            if self.process.stdin is not None:
+                self.process.stdin.close()
             self.process.terminate()
             async with asyncio.timeout(END_MAX_S):
                 await self.process.wait()
