@@ -90,18 +90,8 @@ async def watch(drive: Drive, command_ids: tuple[str, ...]) -> Next:
 
 
 def _watched(drive: Drive, draft: Draft, command_id: str, asked: int, sighting: Sighting | None) -> None:
-    finding: tuple[ReviewKind, dict[str, Any]] | None = None
-    match sighting:
-        case Present(rows=rows) if rows > 1:
-            finding = ReviewKind.DUPLICATE, {"code": "several_rows", "rows": rows}
-        case Absent():
-            finding = ReviewKind.DRIFT, {"code": "effect_vanished"}
-        case Foreign(code=code, difference=difference):
-            finding = ReviewKind.DRIFT, {"code": code, "difference": list(difference)}
-        case CannotTell(code=code):
-            finding = ReviewKind.OUTCOME_UNKNOWN, {"code": code, "after": "success"}
-        case _:
-            pass
+    undone = draft.root.state is not State.SUCCESS and draft.row(command_id).compensates is None
+    finding = _not_undone(sighting) if undone else _not_as_it_was(sighting)
     if sighting is not None:
         draft.note(command_id, Fact.OBSERVED, _body(sighting, drive.action(command_id).system, asked, "watch"))
     if finding is not None:
@@ -111,6 +101,32 @@ def _watched(drive: Drive, draft: Draft, command_id: str, asked: int, sighting: 
         draft.block(Blocker.FINDING_OPEN)
     for attempt in draft.saga.open_attempts(command_id):
         draft.put_attempt(replace(attempt, settlement=Settlement.QUIET, settled_at_ms=draft.now_ms))
+
+
+def _not_as_it_was(sighting: Sighting | None) -> tuple[ReviewKind, dict[str, Any]] | None:
+    """What is odd about an effect that should exist, once."""
+    match sighting:
+        case Present(rows=rows) if rows > 1:
+            return ReviewKind.DUPLICATE, {"code": "several_rows", "rows": rows}
+        case Absent():
+            return ReviewKind.DRIFT, {"code": "effect_vanished"}
+        case Foreign(code=code, difference=difference):
+            return ReviewKind.DRIFT, {"code": code, "difference": list(difference)}
+        case CannotTell(code=code):
+            return ReviewKind.OUTCOME_UNKNOWN, {"code": code, "after": "success"}
+        case _:
+            return None
+
+
+def _not_undone(sighting: Sighting | None) -> tuple[ReviewKind, dict[str, Any]] | None:
+    """What is odd about an effect that was undone or given up: that something of ours is still there."""
+    match sighting:
+        case Present(rows=rows):
+            return ReviewKind.DUPLICATE, {"code": "exists_after_undoing", "rows": rows}
+        case CannotTell(code=code):
+            return ReviewKind.OUTCOME_UNKNOWN, {"code": code, "after": "undoing"}
+        case _:
+            return None
 
 
 def _body(sighting: Sighting, system: str, asked: int, purpose: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from execution.core.draft import Draft
 from execution.core.horizon import Horizon, Next, Wait, Watch, earliest, open_review
-from execution.core.states import Blocker, ReviewKind, State
+from execution.core.states import Blocker, ReviewKind
 
 
 def watch(draft: Draft, at: Horizon) -> Next:
@@ -23,9 +23,4 @@ def watch(draft: Draft, at: Horizon) -> Next:
             open_review(draft, command_id, ReviewKind.LATE_FACT, facts, at)
             draft.block(Blocker.FINDING_OPEN)
     ready = tuple(c for c, t in zip(doubtful, times, strict=True) if t is not None and t <= at.now_ms)
-    if ready and draft.root.state is State.SUCCESS:
-        return Watch(command_ids=ready)
-    if draft.root.state is not State.SUCCESS and len(ready) == len(doubtful):
-        draft.free_locks()
-        return Wait(until_ms=None)
-    return Wait(until_ms=earliest(times))
+    return Watch(command_ids=ready) if ready else Wait(until_ms=earliest(times))
