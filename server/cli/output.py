@@ -79,11 +79,15 @@ class Output:
         """Print the error; returns the exit code."""
         if self.as_json:
             print(json.dumps({"error": {"code": error.code, "message": error.message, "fix": error.fix}}))
-        line = Text("error: ", style="bold red").append(visible(error.message), style="default")
+        line = Text("error: ", style="bold red").append(_sentence(visible(error.message)), style="default")
         if error.fix:
             line.append(" " + visible(error.fix), style="default")
         Console(stderr=True, highlight=False, soft_wrap=True).print(line)
         return int(error.exit_code)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

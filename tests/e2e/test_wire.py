@@ -134,7 +134,7 @@ inspect = gateway.Gateway.inspect
 async def noisy(self, *arguments):
     print("stray print")
     os.write(1, b"stray write\\n")
-    subprocess.run([sys.executable, "-c", "print('stray child')"], check=True)
+    subprocess.run(["/bin/echo", "stray child"], check=True)
     return await inspect(self, *arguments)
 gateway.Gateway.inspect = noisy
 from server.cli.main import main

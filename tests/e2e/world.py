@@ -26,7 +26,7 @@ from mcp_types import CallToolResult
 
 REMIT: Final = (sys.executable, "-m", "server")
 COMMAND_MAX_S: Final = 60.0
-ANSWER_MAX_S: Final = 30.0
+ANSWER_MAX_S: Final = 60.0
 ROUNDS_MAX: Final = 40
 ARTICLE: Final[Mapping[str, Any]] = {
     "article_id": "article-0028",
