@@ -263,6 +263,13 @@ async def test_a_draft_that_was_edited_or_removed_is_a_finding() -> None:
     assert codes(await check(world)) == ["draft_gone"]
 
 
+async def test_a_draft_whose_stored_bytes_are_not_known_does_not_pass() -> None:
+    world = first()
+    world.receipts[CREATE_WORDPRESS_DRAFT.name] = replace(DRAFT, data={})
+    world.site.reads["7"] = Present(receipt=replace(DRAFT, data={}))
+    assert codes(await check(world)) == ["draft_changed"]
+
+
 async def test_an_address_taken_meanwhile_is_a_finding() -> None:
     world = first()
     world.site.sees["find_public"] = Present(receipt=Receipt(resource_id="99"))
