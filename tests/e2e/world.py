@@ -168,8 +168,9 @@ async def agent(home: Home, *options: str, mode: str = "auto", log: IO[str] | No
 class Served:
     """A `remit serve` process with its pipes in the hands of the test."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", log: IO[bytes]) -> None:
         self.process = process
+        self._log = log
         self._read = b""
 
     def send(self, *lines: bytes) -> None:
@@ -208,27 +209,28 @@ class Served:
     def ended(self, within_s: float) -> tuple[int, str]:
         """Exit code, and everything that was written to stderr."""
         code = self.process.wait(timeout=within_s)
-        assert self.process.stderr is not None
-        return code, self.process.stderr.read().decode()
+        self._log.seek(0)
+        return code, self._log.read().decode()
 
 
 @contextlib.contextmanager
 def served(home: Home, *options: str, command: list[str] | None = None, **variables: str) -> Iterator[Served]:
     """The process, killed at the end if it still runs."""
-    process = subprocess.Popen(
-        command or home.serving(*options),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(**variables),
-    )
-    try:
-        yield Served(process)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGKILL)
-        process.wait(timeout=10)
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+    with tempfile.TemporaryFile() as log:  # a pipe that nobody reads would fill and hold the process up
+        process = subprocess.Popen(
+            command or home.serving(*options),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment(**variables),
+        )
+        try:
+            yield Served(process, log)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGKILL)
+            process.wait(timeout=10)
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
