@@ -131,6 +131,8 @@ def take_over(draft: Draft, env: Env) -> None:
     draft.set(root.command_id, lease_owner=env.owner, lease_epoch=root.lease_epoch + 1)
     for row in draft.saga.members:
         _judge_left(draft, row)
+        if root.lease_owner is not None and row.kind is Kind.GATE and row.state is State.RUNNING:
+            _gate_left(draft, row, env)
     _deadline(draft, env)
     if root.state is State.QUEUED:
         if Blocker.LOCKED in root.blocked_by:
@@ -147,6 +149,19 @@ def _judge_left(draft: Draft, row: Command) -> None:
         draft.move(row.command_id, Trigger.STILL_UNKNOWN, next_check_at_ms=draft.now_ms)
     elif row.state is State.RUNNING and row.kind is not Kind.GATE and landed_receipt(draft.saga, row) is None:
         draft.move(row.command_id, Trigger.OUTCOME_LOST, {"code": "owner_lost"}, next_check_at_ms=draft.now_ms)
+
+
+def _gate_left(draft: Draft, row: Command, env: Env) -> None:
+    """A gate sends nothing and is evaluated again; one that ends every worker that evaluates it is a question."""
+    lost = row.claim_count + 1
+    draft.set(row.command_id, claim_count=lost)
+    if lost <= env.settings.claims_max:
+        return
+    draft.move(row.command_id, Trigger.REFUSED, {"code": "claimed_too_often"})
+    draft.move(row.command_id, Trigger.PERSON_NEEDED)
+    definition = env.catalog.definition(draft.root.command_type, draft.root.definition_version)
+    facts = {"claims": lost}
+    open_review(draft, row.command_id, ReviewKind.POISON, facts, env.horizon(draft.saga, definition))
 
 
 def _deadline(draft: Draft, env: Env) -> None:

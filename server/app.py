@@ -8,6 +8,7 @@ not imported: commands and workers never import MCP.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import secrets
@@ -24,7 +25,8 @@ from execution.catalog import Catalog
 from execution.ports import Ports
 from execution.settings import EngineSettings
 from execution.status import StatusReader
-from execution.store.meta import Identity, establish
+from execution.store.meta import Identity, establish, has_changed
+from execution.store.meta import identity as stored_identity
 from execution.store.opening import open_store
 from execution.store.writer import Store
 from server.config import CONFIG_NAME, Config, ConfigError
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from execution.operations import Operations
     from execution.worker import Worker
     from server.tools import Tools
+
+log = logging.getLogger("remit.app")
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _MS_PER_S: Final = 1000
@@ -157,10 +161,7 @@ async def opened(config: Config) -> AsyncIterator[Installation]:
     clock, ids = SystemClock(), Ulids()
     store = open_store(config.database)
     try:
-        identity = await establish(
-            store, installation=config.settings.installation.id, incarnation=ids.new("inc"), now_ms=clock.now_ms()
-        )
-        _check_identity(config, identity)
+        identity = await _identity(config, store, clock, ids)
         catalog = catalog_of(config)
         yield Installation(
             config=config,
@@ -174,6 +175,25 @@ async def opened(config: Config) -> AsyncIterator[Installation]:
         )
     finally:
         await store.close()
+
+
+async def _identity(config: Config, store: Store, clock: SystemClock, ids: Ulids) -> Identity:
+    """Who this journal is. A history that may have gone back or split is put in doubt before anything runs on it; the
+    new incarnation is written last, so that a start that was cut off does it again."""
+    known = await store.hot(stored_identity)
+    if known is not None:
+        _check_identity(config, known)
+    incarnation = ids.new("inc")
+    if await has_changed(store):
+        from execution.recovery import doubt_everything
+
+        doubted = await doubt_everything(store, clock, ids, incarnation)
+        log.warning("this journal is a copy or was restored: %d unfinished commands are in doubt", doubted)
+    identity = await establish(
+        store, installation=config.settings.installation.id, incarnation=incarnation, now_ms=clock.now_ms()
+    )
+    _check_identity(config, identity)
+    return identity
 
 
 def _check_identity(config: Config, identity: Identity) -> None:

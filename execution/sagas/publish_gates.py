@@ -65,7 +65,8 @@ async def _place_free(ports: Ports, context: Context, params: PublishParams) -> 
 async def subject(ports: Ports, context: Context) -> Mapping[str, Any] | CannotTell:
     """What a person approves: what would be done, where, to whom, and how the site stored it.
 
-    CannotTell when the draft is neither what our receipt says nor what a ruling accepted, because nobody shall approve something else than what goes live.
+    CannotTell when the draft is neither what our receipt says nor what a ruling accepted: nobody shall approve
+    something else than what goes live.
     """
     draft = draft_of(context)
     seen = await look_at_draft(ports, context, draft_marker(context), draft.resource_id)

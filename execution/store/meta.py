@@ -65,6 +65,11 @@ async def establish(store: Store, *, installation: str, incarnation: str, now_ms
     return await store.transact(lambda conn: _establish(conn, installation, incarnation, now_ms))
 
 
+async def has_changed(store: Store) -> bool:
+    """Whether `establish` would answer `changed`: asked before it, so that the doubt is written down first."""
+    return await store.hot(_has_changed)
+
+
 async def renew(store: Store, *, incarnation: str, now_ms: int) -> None:
     """A new incarnation because a person says that the history went back or split."""
     await store.transact(lambda conn: _renew(conn, incarnation, now_ms))
@@ -109,6 +114,11 @@ def _establish(conn: Connection, installation: str, incarnation: str, now_ms: in
         created=found is None,
         changed=found is not None,
     )
+
+
+def _has_changed(conn: Connection) -> bool:
+    found = identity(conn)
+    return found is not None and not _unchanged(conn, found)
 
 
 def _renew(conn: Connection, incarnation: str, now_ms: int) -> None:

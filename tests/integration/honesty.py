@@ -39,9 +39,11 @@ class Reality:
         return "none" if post is None else str(post["status"])
 
     def shows(self, saga: Saga) -> bool:
-        """Whether readers of the site see this version: its title and its very text."""
+        """Whether readers of the site see this version: its very text, in a post of its own."""
         plan = json.loads(saga.root.params)["plan"]
-        return any(post["title"] == plan["title"] and _is(post["content"], plan) for post in self.live)
+        draft = saga.named("CREATE_WORDPRESS_DRAFT")
+        own = {plan["post_id"], draft.external_resource_id if draft is not None else None}
+        return any(_is(post["content"], plan) and str(post["id"]) in own for post in self.live)
 
     def row(self, saga: Saga) -> str:
         """The status of this version's row in the customer's table."""

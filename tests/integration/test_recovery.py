@@ -4,18 +4,23 @@ import asyncio
 import shutil
 import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from adapters.sandbox.faults import FaultKind
 from execution.catalog import Catalog
 from execution.core.definition import CheckGate, Finding
-from execution.core.states import State, Verdict
+from execution.core.states import Kind, State, Verdict
+from execution.intake import Intake
 from execution.orchestrator import drive_saga
 from execution.recovery import doubt_everything
 from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
+from server.app import SystemClock, Ulids, opened
+from server.config import load_config
+from server.home import create_home
 from tests.integration.passage import CREATE, PUBLISH, RECORD, STAGE
-from tests.integration.world import World, eventually, proposal
+from tests.integration.world import PROPOSER, World, eventually, proposal, world_at
 
 
 async def test_a_late_answer_of_a_worker_that_lost_its_lease_is_filed_and_used(world: World) -> None:
@@ -204,18 +209,15 @@ async def test_a_worker_that_dies_after_the_fence_leaves_a_doubt_that_is_found_o
     assert world.passage.sent == [CREATE, STAGE, PUBLISH, RECORD]
 
 
-async def test_a_saga_that_outlives_its_deadline_is_a_question_and_can_be_abandoned(world: World) -> None:
-    command_id = await world.accepted()
-    world.arm("GET /wp-json/wp/v2/posts", FaultKind.STATUS_BEFORE, left=0, status=503)
-    await world.turn(command_id)
-    world.clock.move_on(7 * 86_400 + 1)
-    await world.turn(command_id)
-    view = await world.view(command_id)
-    assert [r.kind for r in view.reviews] == ["STUCK"]
-    assert view.answers.human is not None
-    world.sandbox.faults.clear()
-    view = await world.rule(command_id, Verdict.ABANDON)
-    assert (view.ending, view.done) == ("abandoned", True)
+async def test_a_saga_that_outlives_its_deadline_is_a_question_and_can_be_abandoned(tmp_path: Path) -> None:
+    async with world_at(tmp_path, deadline_s=3600.0) as world:
+        command_id = await world.until_approval()
+        world.clock.move_on(3601)
+        view = await world.settle(command_id)
+        assert (view.state, [r.kind for r in view.reviews]) == ("AWAITING_APPROVAL", ["STUCK"])
+        assert view.answers.human is not None
+        view = await world.rule(command_id, Verdict.ABANDON)
+        assert (view.state, view.ending, view.done) == ("COMPENSATED", "abandoned", True)
 
 
 async def test_a_journal_locked_for_a_while_loses_nothing(world: World) -> None:
@@ -246,3 +248,22 @@ async def test_putting_a_history_in_doubt_twice_is_putting_it_in_doubt(world: Wo
     }
     assert (await world.settle(command_id)).state == "NEEDS_REVIEW"
     assert world.passage.sent == [CREATE, STAGE]
+
+
+async def test_a_copied_home_is_put_in_doubt_when_it_is_opened_and_the_original_is_not(tmp_path: Path) -> None:
+    home, clock = tmp_path / "home", SystemClock()
+    await asyncio.to_thread(create_home, home, clock=clock, ids=Ulids(), tenant="acme", operator="olivia")
+    async with opened(load_config(home)) as at:
+        intake = Intake(at.store, at.catalog, clock, at.ids, at.engine)
+        command_id = (await intake.propose(proposal(), PROPOSER)).command_id
+    shutil.copytree(home, tmp_path / "copy")
+
+    async def states(where: Path) -> set[str]:
+        async with opened(load_config(where)) as at:
+            saga = await at.status.saga(command_id)
+            assert saga is not None
+            return {row.state for row in saga.members if row.kind is Kind.STEP}
+
+    assert await states(home) == {State.AUTHORIZED}
+    assert await states(tmp_path / "copy") == {State.OUTCOME_UNKNOWN}
+    assert await states(tmp_path / "copy") == {State.OUTCOME_UNKNOWN}
