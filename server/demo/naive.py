@@ -1,7 +1,7 @@
 """`python -m server.demo.naive PORT_FILE < article.json`: the tool that an agent has when it has no Remit.
 
-It posts the article and tells the team. It is not badly written, it only keeps nothing: when a call ends without an
-answer (a time-out, a lost process), nobody can say whether the post is there, and the next call starts again.
+It posts the article and tells the team. It is not badly written, it only keeps nothing: a time-out counts as a failure,
+nobody can say whether the post is there, and the next call starts again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smtplib import SMTP
 from typing import Any, Final
 
 LOGIN: Final = "editor1"
-ANSWER_MAX_S: Final = 10.0
+ANSWER_MAX_S: Final = 2.0
 
 
 def publish(ports: Any, title: str, content: str) -> str:
@@ -44,8 +44,11 @@ def notify(ports: Any, title: str, link: str) -> None:
 def main(port_file: Path) -> None:
     """One call of the tool."""
     ports, article = json.loads(port_file.read_bytes()), json.load(sys.stdin)
-    link = publish(ports, article["title"], article["content"])
-    notify(ports, article["title"], link)
+    try:
+        link = publish(ports, article["title"], article["content"])
+        notify(ports, article["title"], link)
+    except OSError as error:
+        sys.exit(f"failed: {error}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import signal
 import sys
@@ -48,32 +47,30 @@ class Child:
             raise self.failure("ended")
         return answer.decode()
 
-    async def tell(self, text: str) -> None:
-        """Write everything that it will ever read."""
-        assert self.process.stdin is not None
-        with contextlib.suppress(OSError):
-            self.process.stdin.write(text.encode())
-            await self.process.stdin.drain()
-            self.process.stdin.close()
-
-    async def ended(self, within_s: float = COMMAND_MAX_S) -> int:
-        """Wait for its end; the exit status."""
+    async def finished(self, reading: str = "") -> tuple[int, str]:
+        """Give it all of its input and wait for its end: exit status and what it wrote."""
         try:
-            async with asyncio.timeout(within_s):
-                return await self.process.wait()
+            async with asyncio.timeout(COMMAND_MAX_S):
+                written, _ = await self.process.communicate(reading.encode())
         except TimeoutError:
-            raise self.failure(f"did not end within {within_s:.0f} s") from None
+            raise self.failure(f"did not end within {COMMAND_MAX_S:.0f} s") from None
+        assert self.process.returncode is not None, "it has ended"
+        return self.process.returncode, written.decode()
 
     async def until(self, condition: Callable[[], bool], within_s: float = START_MAX_S) -> None:
         """Wait until what the process should bring about is there; it must not end before."""
         try:
             async with asyncio.timeout(within_s):
                 while not condition():
-                    if self.process.returncode is not None:
-                        raise self.failure(f"ended with status {self.process.returncode}")
+                    self.check()
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
             raise self.failure(f"was not ready within {within_s:.0f} s") from None
+
+    def check(self) -> None:
+        """It must still run."""
+        if self.process.returncode is not None:
+            raise self.failure(f"ended with status {self.process.returncode}")
 
     async def kill(self) -> None:
         """SIGKILL: it gets no chance to say or write anything."""
@@ -102,11 +99,15 @@ class Child:
         """Whether the system says that SIGKILL ended it."""
         return self.process.returncode == -signal.SIGKILL
 
+    def last_words(self, lines_max: int = 1) -> str:
+        """The end of its log."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return " | ".join(lines[-lines_max:]) or "nothing"
+
     def failure(self, what: str) -> CommandFailed:
-        """The story cannot go on; with the last lines of the log."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES_SHOWN:]
-        said = " | ".join(lines) or "nothing"
-        return CommandFailed("demo_broke_off", f"The {self.name} (pid {self.process.pid}) {what}.", f"It said: {said}")
+        """The story cannot go on."""
+        fix = f"It said: {self.last_words(LOG_LINES_SHOWN)}"
+        return CommandFailed("demo_broke_off", f"The {self.name} (pid {self.process.pid}) {what}.", fix)
 
 
 @dataclass(slots=True)
@@ -143,24 +144,17 @@ class Stage:
         return child
 
     async def command(self, *words: str) -> tuple[int, Any]:
-        """Run `remit WORDS --json` to its end: exit code and document."""
+        """Run `remit WORDS --json` to its end: exit status and document."""
         child = await self.start(f"remit {words[0]}", *PYTHON, "server", *words, "--json")
+        code, written = await child.finished()
         try:
-            async with asyncio.timeout(COMMAND_MAX_S):
-                said, _ = await child.process.communicate()
-        except TimeoutError:
-            raise child.failure(f"did not end within {COMMAND_MAX_S:.0f} s") from None
-        code = child.process.returncode
-        assert code is not None, "it has ended"
-        with contextlib.suppress(ValueError):
-            return code, json.loads(said)
-        raise child.failure(f"answered no document, status {code}")
+            return code, json.loads(written)
+        except ValueError:
+            raise child.failure(f"answered no document, status {code}") from None
 
     async def remit(self, *words: str) -> Any:
-        """The document of a `remit` command that must succeed. Raises what the command said otherwise."""
-        code, document = await self.command(*words)
-        if isinstance(document, dict) and "error" in document:
-            error = document["error"]
+        """The document of a `remit` command. Raises what the command refused with."""
+        _, document = await self.command(*words)
+        if error := document.get("error"):
             raise CommandFailed(error["code"], f"remit {words[0]}: {error['message']}", error["fix"])
-        assert code is not None
         return document

@@ -44,14 +44,13 @@ def count(calls: int, tools: Sequence[Child], effects: Any) -> Counts:
 
 
 def differences(remit: Counts, naive: Counts, expected: Counts = EXPECTED) -> list[str]:
-    """What is not as it must be; empty when all is well. The naive tool must have had the same story, and done more."""
+    """What is not as it must be; empty when all is well. The naive tool must have had the same calls, and done more."""
     wanted, found, other = asdict(expected), asdict(remit), asdict(naive)
     wrong = [
         f"{_WORDS[name]}: {found[name]} instead of {wanted[name]}" for name in wanted if found[name] != wanted[name]
     ]
-    wrong += [
-        f"naive tool, {_WORDS[name]}: {other[name]}" for name in ("calls", "kills") if other[name] != wanted[name]
-    ]
+    if naive.calls != expected.calls:
+        wrong.append(f"naive tool, {_WORDS['calls']}: {naive.calls} instead of {expected.calls}")
     effects = ("posts_published", "emails")
     wrong += [f"naive tool, {_WORDS[name]}: only {other[name]}" for name in effects if other[name] <= wanted[name]]
     return wrong

@@ -1,4 +1,4 @@
-"""The story, told as it happens: the same article, the same four calls and the same kill, with Remit and without."""
+"""The story, told as it happens: the same article, four calls and lost answer, with Remit and without."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def _with_remit(play: Play) -> tuple[Counts, list[str]]:
     worker = await play.run("worker")
     play.say(f"the sandbox is process {sandbox.child.process.pid}, the worker is process {worker.process.pid}")
     agent = await _bring_agent(play)
-    command_id = await _propose(play, agent)
+    command_id = await _propose(play, agent, worker)
     await _approve(play, sandbox, command_id, key)
     await _kill(play, sandbox, worker)
     seen = await _ask_again(play, agent, command_id)
@@ -128,15 +128,16 @@ async def _bring_agent(play: Play) -> Agent:
     play.teller.did(f"remit token issue --agent writer --intent publish {' '.join(narrow)} --out tokens/{token.name}")
     agent = await Agent.started(play, token)
     await play.remit("token", "issue", "--agent", "writer", "--intent", "publish", *narrow, "--out", str(token))
-    play.say(f"the token's file has mode {token.stat().st_mode & 0o777:04o}; its text is in no argument and no answer")
+    play.say(f"its file has mode {token.stat().st_mode & 0o777:04o}; the gateway reopens it on every call")
     return agent
 
 
-async def _propose(play: Play, agent: Agent) -> str:
+async def _propose(play: Play, agent: Agent, worker: Child) -> str:
     accepted = await agent.propose()
     command_id = str(accepted["command_id"])
     play.say(f"call 1: propose_publish -> {command_id}, {accepted['state']}")
     for _ in range(ROUNDS_MAX):
+        worker.check()
         status = await agent.status(command_id)
         if status["next_action"] != "wait":
             break
@@ -200,7 +201,7 @@ async def _recover(play: Play, command_id: str, seen: int) -> Child:
     play.say(f"process {worker.process.pid} waits until the lease of the dead one ({lease_s:g} s) has lapsed")
     try:
         async with asyncio.timeout(ENDING_MAX_S):
-            await _follow(play, command_id, seen)
+            await _follow(play, command_id, seen, worker)
     except TimeoutError:
         raise worker.failure(f"did not finish within {ENDING_MAX_S:.0f} s") from None
     status = await play.remit("status", command_id)
@@ -210,9 +211,10 @@ async def _recover(play: Play, command_id: str, seen: int) -> Child:
     return worker
 
 
-async def _follow(play: Play, command_id: str, seen: int) -> None:
+async def _follow(play: Play, command_id: str, seen: int, worker: Child) -> None:
     """Tell the journal as it grows, until the command has come to an end."""
     while True:
+        worker.check()
         events = (await play.remit("journal", command_id))["events"]
         told = [*zip(events, replayed(events), strict=True)]
         for event, state in told[seen:]:
@@ -225,19 +227,15 @@ async def _follow(play: Play, command_id: str, seen: int) -> None:
 
 
 async def _without(play: Play) -> Counts:
-    play.teller.chapter("The same story with a tool that posts, mails, and is called again when no answer came")
+    play.teller.chapter("The same lost answer, and a tool for which a time-out is a failure; nobody even kills it")
     sandbox = await sandboxes.of_its_own(play.stage)
     await sandbox.lose_answer_to("POST /wp-json/wp/v2/posts")
     tools = []
     for number in range(1, CALLS + 1):
         tool = await play.stage.start("naive tool", *PYTHON, "server.demo.naive", str(sandbox.port_file))
         tools.append(tool)
-        await tool.tell(json.dumps(article()))
-        if number == 1:
-            await sandbox.answer_is_lost()
-            await tool.kill()
-        ended = "killed before the answer came" if tool.was_killed else f"ended with status {await tool.ended()}"
-        play.say(f"call {number}: {ended}")
+        code, _ = await tool.finished(json.dumps(article()))
+        play.say(f"call {number}: {'posted and mailed' if code == 0 else tool.last_words()}")
     counts = count(len(tools), tools, await sandbox.effects())
     await sandbox.child.end()
     return counts

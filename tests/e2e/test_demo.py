@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("demo")
 DEMO: Final = (sys.executable, "-m", "server", "demo")
 DEMO_MAX_S: Final = 280.0
 END_MAX_S: Final = 30.0
-NAIVE: Final = Counts(calls=4, kills=1, posts_published=4, emails=3, wordpress_writes=4)
+NAIVE: Final = Counts(calls=4, kills=0, posts_published=4, emails=3, wordpress_writes=4)
 OUTCOME: Final = Outcome(remit=EXPECTED, naive=NAIVE, command_ids=["cmd_1"], seconds=20.0)
 
 
@@ -67,9 +67,9 @@ def test_four_calls_and_a_kill_make_one_post_and_one_mail(told: Told) -> None:
     assert len(told.document["command_ids"]) == 1
 
 
-def test_the_naive_tool_had_the_same_story_and_did_more(told: Told) -> None:
+def test_the_naive_tool_had_the_same_calls_and_did_more(told: Told) -> None:
     naive = told.document["naive"]
-    assert (naive["calls"], naive["kills"]) == (4, 1)
+    assert naive["calls"] == 4
     assert naive["posts_published"] > 1
     assert naive["emails"] > 1
 
@@ -155,4 +155,4 @@ def test_two_commands_for_one_article_end_badly() -> None:
 
 def test_a_naive_tool_that_does_no_more_proves_nothing() -> None:
     assert len(differences(EXPECTED, replace(NAIVE, posts_published=1, emails=1))) == 2
-    assert len(differences(EXPECTED, replace(NAIVE, calls=1, kills=0))) == 2
+    assert len(differences(EXPECTED, replace(NAIVE, calls=1))) == 1
