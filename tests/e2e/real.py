@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from adapters.database import SqlPublications
-from tests.e2e.world import REMIT, Home, environment
+from tests.e2e.world import COMMAND_MAX_S, REMIT, Home, environment
 from tests.services import Mailbox, PostRow, WordPress, wait_until
 
 UP_MAX_S: Final = 60.0
@@ -99,7 +99,7 @@ class RealHome(Home):
 
     def fences(self, command_id: str, step: str) -> list[int]:
         """When the step's attempts were committed (Unix ms), from the journal."""
-        return [event["at_ms"] for event in self.events(command_id, step) if event["type"] == "fenced"]
+        return [event["at_ms"] for event in self.events(command_id, step) if event["type"] == "FENCED"]
 
     def events(self, command_id: str, step: str) -> list[dict[str, Any]]:
         written = self.remit("journal", command_id).document["events"]
@@ -107,9 +107,22 @@ class RealHome(Home):
 
     def approve_by_hash(self, command_id: str, content_hash: str) -> None:
         """A person says yes to what the status names, with the operator's key."""
-        key = ("--operator-key", str(self.operator_key))
-        approved = self.remit("approve", command_id, "--hash", content_hash, *key)
-        assert approved.code == 0, approved.stdout
+        with self.approving(command_id, content_hash):
+            pass
+
+    @contextlib.contextmanager
+    def approving(self, command_id: str, content_hash: str) -> Iterator[None]:
+        """The same; an approval is in force before its process ends, and the block runs meanwhile."""
+        words = [*REMIT, "approve", command_id, "--hash", content_hash, "--operator-key", str(self.operator_key)]
+        with subprocess.Popen(
+            [*words, "--home", str(self.path), "--json"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=environment(),
+        ) as process:
+            yield
+            said, _ = process.communicate(timeout=COMMAND_MAX_S)
+        assert process.returncode == 0, said.decode()
 
 
 def real_home(folder: Path, site: WordPress, mailbox: Mailbox, urls: Mapping[str, str] | None = None) -> RealHome:
