@@ -3,6 +3,7 @@
 SQLite: transactions are begun by us and always IMMEDIATE for writing, because a deferred one that turns into a writer
 fails at once when somebody else wrote; `busy_timeout` comes before `journal_mode`, because switching to WAL itself may
 have to wait; WAL with `synchronous=FULL`, because NORMAL loses acknowledged rows when the power goes.
+Switching to WAL writes to the file, so somebody else's database is refused before.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ READERS_MAX: Final = 4
 READING: Final = "remit_reading"
 """Execution option of a connection that only reads: its transactions begin DEFERRED and take no lock."""
 FILE_MODE: Final = 0o600
+OURS: Final = frozenset({"alembic_version", "store_meta"})
+"""Tables by which a database of ours is known."""
+ANOTHER: Final = "name another database; nothing was changed"
 _MAGIC: Final = b"SQLite format 3\0"
 
 
@@ -104,8 +108,11 @@ def _prepare_file(path: Path) -> None:
 
 def _writer_pragmas(dbapi: sqlite3.Connection, _: Any) -> None:
     dbapi.isolation_level = None
+    dbapi.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}").close()
+    tables = {name for (name,) in dbapi.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and not tables >= OURS:
+        raise StoreUnusable("the database holds tables of something else", ANOTHER)
     for pragma in (
-        f"busy_timeout={BUSY_TIMEOUT_MS}",
         "journal_mode=WAL",
         "synchronous=FULL",
         "foreign_keys=ON",

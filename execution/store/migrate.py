@@ -13,10 +13,9 @@ from alembic.config import Config
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import DatabaseError
 
-from execution.store import schema
-from execution.store.engine import database_url, writer_engine
+from execution.store.engine import ANOTHER, OURS, database_url, writer_engine
 from execution.store.errors import StoreTooNew, StoreUnusable
-from execution.store.opening import HEAD, REVISIONS, VERSION_TABLE, opening_failed, stored_version
+from execution.store.opening import HEAD, REVISIONS, opening_failed, stored_version
 
 SCRIPTS: Final = Path(__file__).with_name("migrations")
 
@@ -47,8 +46,8 @@ def _before(conn: Connection) -> str | None:
     tables = set(inspect(conn).get_table_names())
     if not tables:
         return None
-    if not {VERSION_TABLE.name, schema.STORE_META.name} <= tables:
-        raise StoreUnusable("the database holds tables of something else", "name another database")
+    if not tables >= OURS:
+        raise StoreUnusable("the database holds tables of something else", ANOTHER)
     version = stored_version(conn)
     if version not in REVISIONS:
         raise StoreTooNew(f"the database has schema {version}, which this release does not know: upgrade remit")

@@ -14,7 +14,7 @@ from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, Strin
 from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from execution.store import schema
-from execution.store.engine import database_path, database_url, reader_engine, writer_engine
+from execution.store.engine import ANOTHER, OURS, database_path, database_url, reader_engine, writer_engine
 from execution.store.errors import StoreTooNew, StoreTooOld, StoreUnavailable, StoreUnusable
 from execution.store.executors import Executor, ThreadExecutor
 from execution.store.writer import Store
@@ -65,8 +65,8 @@ def prepare(conn: Connection) -> None:
         conn.execute(VERSION_TABLE.insert().values(version_num=HEAD))
         conn.execute(schema.AUTHORITY.insert().values(id=1, revision=0, policy_hash=""))
         return
-    if not {VERSION_TABLE.name, schema.STORE_META.name} <= tables:
-        raise StoreUnusable("the database holds tables of something else", "name another database")
+    if not tables >= OURS:
+        raise StoreUnusable("the database holds tables of something else", ANOTHER)
     _check_version(conn)
 
 

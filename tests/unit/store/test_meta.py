@@ -1,0 +1,80 @@
+"""A restored backup, a copied home and a lost side file are noticed; an ordinary restart is not."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from execution.store import meta
+from execution.store.opening import open_store
+from tests.unit.store.building import NOW, accept
+
+
+async def _start(database: Path, number: int, *roots: str) -> meta.Identity:
+    """One life of a process: it starts, accepts sagas, ticks and ends."""
+    store = open_store(database)
+    found = await meta.establish(store, installation=f"inst_{number}", incarnation=f"inc_{number}", now_ms=NOW + number)
+    for root in roots:
+        await accept(store, root)
+    await meta.tick(store, NOW + number)
+    await store.close()
+    return found
+
+
+async def test_an_ordinary_restart_keeps_the_incarnation(database: Path) -> None:
+    first = await _start(database, 1, "cmd_a")
+    again = await _start(database, 2, "cmd_b")
+    assert first.created
+    assert (again.incarnation, again.installation, again.changed) == ("inc_1", "inst_1", False)
+
+
+async def test_a_moved_home_is_the_same_store(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    await _start(old / "journal.db", 1, "cmd_a")
+    old.rename(new)
+    assert not (await _start(new / "journal.db", 2)).changed
+
+
+async def test_a_copied_home_is_a_new_incarnation_of_the_same_installation(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    await _start(old / "journal.db", 1, "cmd_a")
+    shutil.copytree(old, new)
+    copied = await _start(new / "journal.db", 2)
+    assert (copied.changed, copied.incarnation, copied.installation) == (True, "inc_2", "inst_1")
+    assert not (await _start(new / "journal.db", 3)).changed
+    assert not (await _start(old / "journal.db", 4)).changed
+
+
+async def test_a_backup_put_in_the_databases_place_is_noticed(database: Path, tmp_path: Path) -> None:
+    await _start(database, 1, "cmd_a")
+    backup = tmp_path / "backup"
+    shutil.copy(database, backup)
+    await _start(database, 2, "cmd_b")
+    backup.replace(database)
+    assert (await _start(database, 3)).changed
+
+
+def test_a_backup_written_into_the_same_file_is_noticed(database: Path) -> None:
+    asyncio.run(_start(database, 1, "cmd_a"))
+    backup = database.read_bytes()
+    asyncio.run(_start(database, 2, "cmd_b"))
+    inode = database.stat().st_ino
+    with database.open("r+b") as file:
+        file.write(backup)
+        file.truncate()
+    assert database.stat().st_ino == inode
+    assert asyncio.run(_start(database, 3)).changed
+
+
+async def test_a_lost_or_damaged_side_file_counts_as_changed(database: Path) -> None:
+    await _start(database, 1, "cmd_a")
+    side = database.with_name("journal.db.incarnation")
+    side.unlink()
+    assert (await _start(database, 2)).changed
+    side.write_text("{")
+    assert (await _start(database, 3)).changed
+    assert side.stat().st_mode & 0o077 == 0
+    assert not (await _start(database, 4)).changed

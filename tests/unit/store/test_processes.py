@@ -1,0 +1,80 @@
+"""Several processes on one file, and processes that are killed."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from pathlib import Path
+
+from execution.store import journal, registry
+from execution.store.opening import open_store
+from tests.unit.store.building import WAIT_S, accept, child, noted, outcomes, stored, together
+
+STARTS = 12
+ROUNDS = 3
+ACKNOWLEDGED_MIN = 40
+
+
+def test_racing_first_starts_all_find_the_same_store(tmp_path: Path) -> None:
+    for round_ in range(ROUNDS):
+        database = tmp_path / f"{round_}.db"
+        racing = [child("tests.unit.store.first_start", database, str(number)) for number in range(STARTS)]
+        said = [process.communicate(timeout=WAIT_S)[0].split() for process in racing]
+        assert [process.returncode for process in racing] == [0] * STARTS
+        assert len({tuple(words[:2]) for words in said}) == 1
+        assert sorted(words[2] for words in said) == ["False"] * (STARTS - 1) + ["True"]
+        assert {words[3] for words in said} == {"False"}
+
+
+async def test_owners_in_two_processes_never_both_commit_on_what_they_saw(database: Path) -> None:
+    store = open_store(database)
+    before = await accept(store, "cmd_a")
+    racing = [child("tests.unit.store.counting", database, "cmd_a", "40") for _ in range(2)]
+    for process in racing:
+        assert process.communicate(timeout=WAIT_S)[0].startswith("40 ")
+    after = await stored(store, "cmd_a")
+    assert after.root.version == before.root.version + 80
+    assert after.root.chain_seq == before.root.chain_seq + 80
+    assert await store.read(lambda conn: journal.verify_chain(conn, "cmd_a")) == ()
+    await store.close()
+
+
+async def test_two_stores_in_one_process_see_each_others_commits(database: Path) -> None:
+    first, second = open_store(database), open_store(database)
+    saga = await accept(first, "cmd_a")
+    unit, after = noted(saga)
+    await second.commit(unit)
+    assert outcomes(await together(first.commit(noted(saga)[0]))) == ["Stale"]
+    assert await stored(first, "cmd_a") == after
+    await first.close()
+    await second.close()
+
+
+async def test_what_was_acknowledged_before_a_kill_is_there_afterwards(tmp_path: Path) -> None:
+    for round_ in range(ROUNDS):
+        database = tmp_path / f"{round_}.db"
+        acknowledged = _killed_in_the_middle(database, ACKNOWLEDGED_MIN + 17 * round_)
+        store = open_store(database)
+        found = await store.read(lambda conn: registry.page(conn, registry.Filter(), limit=500))
+        assert set(acknowledged) <= {row.command_id for row in found[0]}
+        batches = await store.read(lambda conn: list(journal.verify_all(conn)))
+        assert [finding for batch in batches for finding in batch.findings] == []
+        await store.close()
+
+
+def _killed_in_the_middle(database: Path, lines_min: int) -> list[str]:
+    """Ids that a process acknowledged before it was killed while it went on committing."""
+    process = child("tests.unit.store.acknowledging", database, "x")
+    assert process.stdout is not None
+    descriptor, said = process.stdout.fileno(), b""
+    while said.count(b"\n") < lines_min:
+        ready, _, _ = select.select([descriptor], [], [], WAIT_S)
+        assert ready, "the process says nothing"
+        said += os.read(descriptor, 65536)
+    process.send_signal(signal.SIGKILL)
+    while more := os.read(descriptor, 65536):
+        said += more
+    process.stdout.close()
+    process.wait(WAIT_S)
+    return [line.decode() for line in said.split(b"\n")[:-1]]
