@@ -1,0 +1,56 @@
+"""`python -m tests.matrix`: play every case and print the matrix as a table."""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from tests.matrix.cases import FAULTS, MAIL_CASES, PLACES, SPECIAL, broken_promise, play
+from tests.stage.judging import Report, play_all
+
+
+async def grid(folder: Path, at_once: int) -> str:
+    """Faults × places; `right`, `WRONG`, or `-` where the fault met no request. What was wrong follows below."""
+    rounds = [
+        partial(play, f"{place.name}: {fault.name}", folder / f"{place.name}{fault.name}", fault, place)
+        for fault in FAULTS
+        for place in PLACES
+    ]
+    reports = await play_all(rounds, at_once)
+    width = max(len(fault.name) for fault in FAULTS)
+    lines = [" " * width + "".join(f"  {place.name:>16s}" for place in PLACES)]
+    for number, fault in enumerate(FAULTS):
+        row = reports[number * len(PLACES) : (number + 1) * len(PLACES)]
+        lines.append(f"{fault.name:{width}s}" + "".join(f"  {_word(report):>16s}" for report in row))
+    return "\n".join([*lines, *(report.line for report in reports if report.wrong)])
+
+
+async def others(folder: Path, at_once: int) -> str:
+    """Mail, renames, repeated requests and the broken promise: one line each."""
+    mail = [partial(play, f"mail: {c.name}", folder / c.name, c.fault, c.place, c.judge) for c in MAIL_CASES]
+    special = [partial(play, name, folder / name, *case) for name, case in SPECIAL.items()]
+    reports = await play_all([*mail, *special], at_once)
+    reports.append(await broken_promise(folder / "broken", lambda view, saga: view.state == "AWAITING_APPROVAL"))
+    return "\n".join(report.line for report in reports)
+
+
+def _word(report: Report) -> str:
+    if report.wrong:
+        return "WRONG"
+    return f"right {report.seconds:4.1f} s" if report.sprung else "-"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
+    parser.add_argument("--at-once", type=int, default=6, help="cases at a time")
+    at_once = parser.parse_args().at_once
+    folder = Path(tempfile.mkdtemp(prefix="remit-matrix-"))  # homes of cases that went wrong stay
+    text = asyncio.run(grid(folder / "grid", at_once)) + "\n\n" + asyncio.run(others(folder / "others", at_once))
+    print(text)
+    return int("WRONG" in text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
