@@ -107,6 +107,15 @@ def test_a_move_goes_through_the_table_and_is_journaled_under_its_trigger() -> N
     assert (made.row("cmd_1").state, made.row("cmd_1").next_check_at_ms) == (State.QUEUED, 9)
 
 
+def test_moves_follow_each_other_without_being_read_in_between() -> None:
+    made = draft()
+    made.move("cmd_1", Trigger.ENQUEUED)
+    made.move("cmd_1", Trigger.CLAIMED)
+    made.move("cmd_1", Trigger.FENCED)
+    assert made.row("cmd_1").state is State.RUNNING
+    assert [event.seq for event in made.unit().events] == [1, 2, 3]
+
+
 def test_a_move_outside_the_table_changes_nothing() -> None:
     made = draft()
     with pytest.raises(IllegalMove):
