@@ -199,6 +199,8 @@ def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second
             return _no_answer(at, "cannot_be_asked", hopeless=True, asked=None, jitter=jitter)
         case Present(receipt=receipt):
             return _found(T.FOUND_PRESENT, sighting, receipt)
+        case Foreign(code="gone", receipt=None) if at.landed is not None and at.looks_policy.allows(at.looks):
+            return _look_again_or_person(at, "accepted_not_visible", None, jitter)  # a stale read sees it like this too
         case Foreign(code=code, difference=difference):
             return _conflict(T.FOUND_FOREIGN, code, difference)
         case CannotTell(code=code, hopeless=hopeless, retry_after_s=asked):
