@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -29,14 +30,15 @@ HURRY_S: Final = 0.15
 """How long the client waits where it must give up before the system is done."""
 REAL_MAX_RUN_S: Final = 20.0
 """What the sandbox really allows where requests take effect late."""
+STALE_S: Final = 0.05
 QUIET_S: Final = 2.8
 """Quiescence that the homes of these tests declare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What strikes. hurry: the client gives up first. late: the system works longer than it says. harmless_for: places
-    where it does not exist. again: the request is made a second time, because the first provably did nothing."""
+    """What strikes. hurry: the client gives up first. late: the system works longer than it says. reads: not the write,
+    but the reads that follow it."""
 
     name: str
     kind: str
@@ -80,7 +82,7 @@ FAULTS: Final = (
     Fault(name="truncated", kind="truncate"),
     Fault(name="stalled", kind="stall", hurry=True),
     Fault(name="429", kind="status_before", more={"status": 429, "headers": {"Retry-After": "1"}}),
-    Fault(name="stale reads", kind="stale", more={"seconds": 0.5, "times": 0}, reads=True),
+    Fault(name="stale reads after", kind="stale", more={"times": 2}, reads=True),
 )
 POSTS: Final = "/wp-json/wp/v2/posts"
 PLACES: Final = (
@@ -93,31 +95,44 @@ PLACES: Final = (
 
 
 class Hurry:
-    """Puts a short deadline on one write, counted from when it is armed."""
+    """Puts a short deadline on one write, counted from when it is armed, or does something right after it."""
 
     def __init__(self) -> None:
         self._left: int | None = None
+        self._afterwards: Callable[[float], None] | None = None
 
-    def arm(self, write: int) -> None:
-        self._left = write
+    def arm(self, write: int, afterwards: Callable[[float], None] | None = None) -> None:
+        """`afterwards` is given how long the write took; without it the write has a short deadline."""
+        self._left, self._afterwards = write, afterwards
 
     def dress(self, performer: Performer) -> Performer:
         hurry = self
 
         class Hurried(Performer):
             async def send(self, prepared: Prepared, deadline_s: float) -> Answer:
-                return await Performer.send(self, prepared, hurry.deadline_s(deadline_s))
+                is_it = hurry.is_next()
+                if not is_it or hurry.afterwards is None:
+                    return await Performer.send(self, prepared, HURRY_S if is_it else deadline_s)
+                begun = time.monotonic()
+                answer = await Performer.send(self, prepared, deadline_s)
+                await asyncio.to_thread(hurry.afterwards, time.monotonic() - begun)
+                return answer
 
         return Hurried(ports=performer.ports, observe_deadline_s=performer.observe_deadline_s)
 
-    def deadline_s(self, usual_s: float) -> float:
+    @property
+    def afterwards(self) -> Callable[[float], None] | None:
+        return self._afterwards
+
+    def is_next(self) -> bool:
+        """Whether the write that now begins is the one."""
         if self._left is None:
-            return usual_s
+            return False
         self._left -= 1
         if self._left >= 0:
-            return usual_s
+            return False
         self._left = None
-        return HURRY_S
+        return True
 
 
 async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge | None = None) -> Report:
@@ -127,7 +142,10 @@ async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge
     async with staged(folder, real_max_run_s=real) as scene, scene.working(hurry.dress):
         for earlier in range(1, place.version):
             await scene.until(await scene.propose(earlier), is_quiet)
-        arm(scene, fault, place)
+        if fault.reads:
+            hurry.arm(place.write, partial(_arm_reads, scene, fault))
+        else:
+            scene.sandbox.arm(place.match, fault.kind, **fault.more)
         if fault.hurry:
             hurry.arm(place.write)
         command_id = await scene.propose(place.version)
@@ -151,9 +169,9 @@ async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge
     )
 
 
-def arm(scene: Scene, fault: Fault, place: Place) -> None:
-    match = f"GET {POSTS}" if fault.reads else place.match
-    scene.sandbox.arm(match, fault.kind, **fault.more)
+def _arm_reads(scene: Scene, fault: Fault, took_s: float) -> None:
+    """The next reads answer what stood there right before the write."""
+    scene.sandbox.arm(f"GET {POSTS}", fault.kind, seconds=took_s + STALE_S, **fault.more)
 
 
 async def judged(scene: Scene, view: CommandView, saga: Saga, judge: Judge) -> tuple[list[str], Outside]:
