@@ -56,7 +56,7 @@ def say_to_user(
 def _finding_out(word: str) -> str:
     if word == State.NEEDS_REVIEW:
         return "A person must look and decide."
-    return "Remit is finding out." if word in IN_DOUBT else "It is being done now."
+    return "Remit is finding out." if word in IN_DOUBT else "It was begun, and no answer has been recorded yet."
 
 
 def _ended(saga: Saga, what: str, live: bool, given_up: tuple[str, ...]) -> str:

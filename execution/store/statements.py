@@ -77,7 +77,7 @@ class Statements:
 
     def _text(self, statement: Executable, names: Sequence[str], *, inline: bool = False) -> str:
         kwargs = {"literal_binds": True} if inline else {}
-        compiled = statement.compile(dialect=self._dialect, compile_kwargs=kwargs)  # type: ignore[attr-defined]
+        compiled = statement.compile(dialect=self._dialect, compile_kwargs=kwargs)  # type: ignore[attr-defined]  # every clause has it
         order = tuple(compiled.positiontup or ())
         if order != tuple(names):
             raise AssertionError(f"compiled order {order} is not {tuple(names)}")

@@ -58,7 +58,7 @@ def test_doubt_outranks_a_freeze_and_a_review() -> None:
 @pytest.mark.parametrize(
     ("publish", "says"),
     [
-        (State.RUNNING, "It is being done now."),
+        (State.RUNNING, "It was begun, and no answer has been recorded yet."),
         (State.OUTCOME_UNKNOWN, "Remit is finding out."),
         (State.RECONCILING, "Remit is finding out."),
     ],
