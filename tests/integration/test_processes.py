@@ -97,7 +97,7 @@ async def gateway(home: Path, token: Path) -> AsyncIterator[Gateway]:
 
 
 async def test_two_gateway_processes_give_the_same_intent_the_same_command_every_time(home: Path) -> None:
-    token = await issued(home, "writer", "--uses", "1000", "--open-commands", "1000")
+    token = await issued(home, "writer", "--uses", "1000", "--open", "1000")
     async with gateway(home, token) as one, gateway(home, token) as two:
         for number in range(ROUNDS):
             article = f"article-{number:04d}"
