@@ -19,18 +19,19 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import StaticPool
 
 from execution.store import statements
-from execution.store.errors import StoreUnusable
+from execution.store.errors import StoreUnavailable, StoreUnusable
 
 BUSY_TIMEOUT_MS: Final = 30_000
 """How long a process waits for another one's write; the worst wait measured with four writers was 1.2 s."""
 READERS_MAX: Final = 4
+SWITCHES_MAX: Final = 100
+"""How often a first start that races with others tries to switch to WAL."""
 READING: Final = "remit_reading"
 """Execution option of a connection that only reads: its transactions begin DEFERRED and take no lock."""
 FILE_MODE: Final = 0o600
 OURS: Final = frozenset({"alembic_version", "store_meta"})
 """Tables by which a database of ours is known."""
 ANOTHER: Final = "name another database; nothing was changed"
-_MAGIC: Final = b"SQLite format 3\0"
 
 
 def database_url(target: str | Path) -> URL:
@@ -68,7 +69,7 @@ def writer_engine(url: URL) -> Engine:
     if path is None:
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
-        _prepare_file(path)
+        _create_file(path)
         engine = create_engine(url, connect_args={"check_same_thread": False})
     event.listen(engine, "connect", _writer_pragmas)
     event.listen(engine, "begin", _begin)
@@ -85,25 +86,14 @@ def reader_engine(url: URL) -> AsyncEngine:
     return engine
 
 
-def check_file(path: Path) -> None:
-    """Refuse what is not a SQLite database, without opening it for writing. Empty and missing files are fresh ones."""
+def _create_file(path: Path) -> None:
+    """An existing file is not even opened here: closing it would drop the locks of this process's other connections."""
     try:
-        with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
-    except FileNotFoundError:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
+    except FileExistsError:
         return
     except OSError as error:
-        raise StoreUnusable(f"{path} cannot be read ({error.strerror})", "check its owner and mode") from error
-    if head and head != _MAGIC:
-        raise StoreUnusable(f"{path} is not a SQLite database", "name another file, or restore this one from a backup")
-
-
-def _prepare_file(path: Path) -> None:
-    check_file(path)
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
-    except OSError as error:
-        raise StoreUnusable(f"{path} cannot be opened ({error.strerror})", "check the folder and its mode") from error
+        raise StoreUnusable(f"{path} cannot be created ({error.strerror})", "check the folder and its mode") from error
 
 
 def _writer_pragmas(dbapi: sqlite3.Connection, _: Any) -> None:
@@ -112,13 +102,27 @@ def _writer_pragmas(dbapi: sqlite3.Connection, _: Any) -> None:
     tables = {name for (name,) in dbapi.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and not tables >= OURS:
         raise StoreUnusable("the database holds tables of something else", ANOTHER)
-    for pragma in (
-        "journal_mode=WAL",
-        "synchronous=FULL",
-        "foreign_keys=ON",
-        "trusted_schema=OFF",
-    ):
+    _switch_to_wal(dbapi)
+    for pragma in ("synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
         dbapi.execute(f"PRAGMA {pragma}").close()
+
+
+def _switch_to_wal(dbapi: sqlite3.Connection) -> None:
+    """The switch needs the file for itself and may fail at once, whatever the time-out, when first starts race.
+
+    Whoever fails waits for the write lock, which does obey the time-out; by then somebody has switched.
+    """
+    for _ in range(SWITCHES_MAX):
+        try:
+            dbapi.execute("PRAGMA journal_mode=WAL").close()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            dbapi.execute("BEGIN IMMEDIATE").close()
+            dbapi.execute("ROLLBACK").close()
+        else:
+            return
+    raise StoreUnavailable("the database stays locked by others")
 
 
 def _reader_pragmas(dbapi: Any, _: Any) -> None:

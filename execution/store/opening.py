@@ -15,7 +15,7 @@ from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from execution.store import schema
 from execution.store.engine import ANOTHER, OURS, database_path, database_url, reader_engine, writer_engine
-from execution.store.errors import StoreTooNew, StoreTooOld, StoreUnavailable, StoreUnusable
+from execution.store.errors import StoreError, StoreTooNew, StoreTooOld, StoreUnavailable, StoreUnusable
 from execution.store.executors import Executor, ThreadExecutor
 from execution.store.writer import Store
 
@@ -46,7 +46,7 @@ def open_store(target: str | Path, *, executor: Executor | None = None, readers:
     except DatabaseError as error:
         engine.dispose()
         raise opening_failed(str(target), error) from error
-    except (StoreTooNew, StoreTooOld, StoreUnusable):
+    except StoreError:
         engine.dispose()
         raise
     shared = url.get_backend_name() != "sqlite" or database_path(url) is not None

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import signal
 from pathlib import Path
 
+import pytest
+
 from execution.store import journal, registry
 from execution.store.opening import open_store
 from tests.unit.store.building import WAIT_S, accept, child, noted, outcomes, stored, together
+from tests.unit.store.racing import COMMITS
 
-STARTS = 12
+STARTS = 20
 ROUNDS = 3
 ACKNOWLEDGED_MIN = 40
 
 
-def test_racing_first_starts_all_find_the_same_store(tmp_path: Path) -> None:
-    for round_ in range(ROUNDS):
-        database = tmp_path / f"{round_}.db"
-        racing = [child("tests.unit.store.first_start", database, str(number)) for number in range(STARTS)]
-        said = [process.communicate(timeout=WAIT_S)[0].split() for process in racing]
-        assert [process.returncode for process in racing] == [0] * STARTS
-        assert len({tuple(words[:2]) for words in said}) == 1
-        assert sorted(words[2] for words in said) == ["False"] * (STARTS - 1) + ["True"]
-        assert {words[3] for words in said} == {"False"}
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_racing_first_starts_all_find_the_same_store(database: Path, round_: int) -> None:
+    said = [line.split() for line in _race("starts", database, STARTS)]
+    assert len({tuple(words[:2]) for words in said}) == 1
+    assert sorted(words[2] for words in said) == ["False"] * (STARTS - 1) + ["True"]
+    assert {words[3] for words in said} == {"False"}
 
 
 async def test_owners_in_two_processes_never_both_commit_on_what_they_saw(database: Path) -> None:
     store = open_store(database)
     before = await accept(store, "cmd_a")
-    racing = [child("tests.unit.store.counting", database, "cmd_a", "40") for _ in range(2)]
-    for process in racing:
-        assert process.communicate(timeout=WAIT_S)[0].startswith("40 ")
+    said = await asyncio.to_thread(_race, "counts", database, 2)
+    assert said == [str(COMMITS)] * 2
     after = await stored(store, "cmd_a")
-    assert after.root.version == before.root.version + 80
-    assert after.root.chain_seq == before.root.chain_seq + 80
+    assert after.root.version == before.root.version + 2 * COMMITS
+    assert after.root.chain_seq == before.root.chain_seq + 2 * COMMITS
     assert await store.read(lambda conn: journal.verify_chain(conn, "cmd_a")) == ()
     await store.close()
 
@@ -61,6 +61,14 @@ async def test_what_was_acknowledged_before_a_kill_is_there_afterwards(tmp_path:
         batches = await store.read(lambda conn: list(journal.verify_all(conn)))
         assert [finding for batch in batches for finding in batch.findings] == []
         await store.close()
+
+
+def _race(what: str, database: Path, processes: int) -> list[str]:
+    """What each of the racing processes said."""
+    racing = child("tests.unit.store.racing", what, database, str(processes))
+    said = racing.communicate(timeout=WAIT_S)[0]
+    assert racing.returncode == 0
+    return said.splitlines()
 
 
 def _killed_in_the_middle(database: Path, lines_min: int) -> list[str]:
