@@ -44,6 +44,7 @@ def newest_live(conn: Connection, *, tenant: str, site: str, object_id: str) -> 
         post_id=pivot.external_resource_id,
         external_version=pivot.external_version,
         url=receipt.get("reference") or None,
+        slug=receipt.get("data", {}).get("slug") or None,
         live=True,
         command_id=root.command_id,
     )

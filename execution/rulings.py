@@ -207,6 +207,8 @@ def _continue(drive: Drive, draft: Draft, command_id: str) -> None:
     draft.move(
         command_id, Trigger.RULED_CONTINUE, attempt_count=0, claim_count=0, next_retry_at_ms=None, error_class=None
     )
+    if row.effect_class is EffectClass.PIVOT:
+        draft.set(draft.root.command_id, not_before_ms=None)
     _resume_unwinding(draft)
 
 

@@ -102,7 +102,7 @@ def _forward_one(draft: Draft, definition: SagaDefinition[Any], row: Command, at
     if row.state in UNSTARTED:
         if not _requirements_met(draft.saga, definition, row):
             return Wait(until_ms=None)
-        waiting = _not_yet(draft, row, at)
+        waiting = _not_yet(draft, definition, row, at)
         if waiting is not None:
             return waiting
         part = definition.part(row.command_type)
@@ -123,8 +123,8 @@ def _forward_one(draft: Draft, definition: SagaDefinition[Any], row: Command, at
     return _active(draft, definition, draft.row(command_id), at)
 
 
-def _not_yet(draft: Draft, row: Command, at: Horizon) -> Wait | None:
-    """Backoff, and for the pivot the schedule."""
+def _not_yet(draft: Draft, definition: SagaDefinition[Any], row: Command, at: Horizon) -> Wait | None:
+    """Backoff, and for the pivot the schedule: never early, and not much too late without a person's word."""
     if row.next_retry_at_ms is not None and row.next_retry_at_ms > at.now_ms:
         return Wait(until_ms=row.next_retry_at_ms)
     starts = draft.root.not_before_ms
@@ -134,6 +134,12 @@ def _not_yet(draft: Draft, row: Command, at: Horizon) -> Wait | None:
         draft.block(Blocker.SCHEDULED, {"until_ms": starts})
         return Wait(until_ms=starts)
     draft.unblock(Blocker.SCHEDULED)
+    if row.attempt_count == 0 and at.now_ms - starts > definition.max_lateness_s * 1000:
+        draft.move(row.command_id, Trigger.GIVEN_UP, {"code": "too_late"})
+        draft.move(row.command_id, Trigger.PERSON_NEEDED)
+        facts = {"code": "too_late", "scheduled_ms": starts}
+        open_review(draft, row.command_id, ReviewKind.STUCK, facts, at)
+        return Wait(until_ms=None)
     return None
 
 
