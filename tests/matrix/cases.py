@@ -30,7 +30,8 @@ HURRY_S: Final = 0.15
 """How long the client waits where it must give up before the system is done."""
 REAL_MAX_RUN_S: Final = 20.0
 """What the sandbox really allows where requests take effect late."""
-STALE_S: Final = 0.05
+STALE_S: Final = 0.8
+"""Older than a write and its answer, younger than what was there before it."""
 QUIET_S: Final = 2.8
 """Quiescence that the homes of these tests declare."""
 
@@ -74,6 +75,7 @@ FAULTS: Final = (
     Fault(
         name="late, 1.5 of the maximum", kind="late_commit", more={"seconds": 1.5 * MAX_RUN_S}, hurry=True, late=True
     ),
+    Fault(name="late, barely within bounds", kind="late_commit", more={"seconds": 2.2}, hurry=True, late=True),
     Fault(name="killed at the maximum", kind="late_commit", more={"seconds": 4 * MAX_RUN_S}),
     Fault(name="503 before", kind="status_before", more={"status": 503, "headers": HTML, "body": "<h1>busy</h1>"}),
     Fault(name="500 after", kind="status_after", more={"status": 500, "headers": HTML, "body": "<h1>fatal</h1>"}),
@@ -149,6 +151,8 @@ async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge
         if fault.hurry:
             hurry.arm(place.write)
         command_id = await scene.propose(place.version)
+        if fault.reads and place is not PLACES[0]:
+            await scene.until(command_id, _asked_a_while_ago, approving_it=False)
         if place.rejected:
             await scene.until(command_id, _asks, approving_it=False)
             await scene.reject(command_id)
@@ -182,6 +186,12 @@ async def judged(scene: Scene, view: CommandView, saga: Saga, judge: Judge) -> t
 
 def _asks(view: CommandView, saga: Saga) -> bool:
     return view.state == "AWAITING_APPROVAL"
+
+
+def _asked_a_while_ago(view: CommandView, saga: Saga) -> bool:
+    """What was made before the question is older than what a stale read misses."""
+    now_ms = time.time_ns() // 1_000_000
+    return _asks(view, saga) and now_ms - saga.approvals[-1].requested_at_ms > 2_000 * STALE_S
 
 
 # -- mail ------------------------------------------------------------------------------------------------------------
