@@ -84,7 +84,7 @@ FAULTS: Final = (
     Fault(name="truncated", kind="truncate"),
     Fault(name="stalled", kind="stall", hurry=True),
     Fault(name="429", kind="status_before", more={"status": 429, "headers": {"Retry-After": "1"}}),
-    Fault(name="stale reads after", kind="stale", more={"times": 2}, reads=True),
+    Fault(name="stale reads after", kind="stale", more={"times": 6}, reads=True),
 )
 POSTS: Final = "/wp-json/wp/v2/posts"
 PLACES: Final = (
