@@ -1,0 +1,368 @@
+"""Laws that are judged when a schedule is quiet: what is true outside against what the journal and the registry say."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from execution.core.command import Command, Saga
+from execution.core.states import (
+    TERMINAL,
+    Blocker,
+    CompensationState,
+    Kind,
+    Settlement,
+    State,
+)
+from execution.simulation.scenario import Kind as World
+from execution.simulation.wire import Effect
+from execution.simulation.witness import Law
+from execution.status import view_of
+from execution.store import authority, journal, registry
+from execution.store.connection import Connection
+
+if TYPE_CHECKING:
+    from execution.simulation.run import Schedule
+
+NEVER_TWICE: Final = ("create_draft", "publish", "trash", "send")
+"""Effects that are never repeated under one key."""
+WAITS: Final = frozenset({Blocker.HELD, Blocker.AWAITING_APPROVAL, Blocker.AWAITING_AUTHORIZATION})
+DRAFT: Final = "CREATE_WORDPRESS_DRAFT"
+PIVOT: Final = "PUBLISH_WORDPRESS_POST"
+STAGE: Final = "STAGE_PUBLICATION_RECORD"
+RECORD: Final = "RECORD_PUBLICATION"
+TRASH_STAGED: Final = "TRASH_STAGED_DRAFT"
+NOTIFY: Final = "SEND_NOTIFICATION"
+
+
+def judge(conn: Connection, at: Schedule) -> tuple[str, ...]:
+    """Check every law that is judged at the end; how each command ended."""
+    roots, _ = registry.page(conn, registry.Filter(), limit=50)
+    sagas = [registry.load_saga(conn, root.command_id) for root in roots]
+    _journal(conn, at)
+    _accepted(at, sagas)
+    _tokens(conn, at, sagas)
+    _duplicates(at)
+    _trashed(at)
+    _approved(at)
+    _ghosts(at)
+    for saga in sagas:
+        _converged(conn, at, saga)
+        _told(at, saga)
+        _mail(at, saga)
+        if at.scenario.kind.honest:
+            _succeeded(at, saga)
+            _unwound(at, saga)
+            _done_is_done(at, saga)
+    if at.scenario.kind.honest:
+        _updates(at)
+    return tuple(f"{saga.root.state} {saga.root.ending or ''} {saga.root.blockers}".strip() for saga in sagas)
+
+
+def _journal(conn: Connection, at: Schedule) -> None:
+    for verified in journal.verify_all(conn):
+        at.witness.expect(Law.JOURNAL_VERIFIES, not verified.findings, str(verified.findings))
+
+
+def _accepted(at: Schedule, sagas: list[Saga]) -> None:
+    known = {saga.root.command_id for saga in sagas}
+    for accepted, offer in at.actors.accepted:
+        at.witness.expect(
+            Law.NOTHING_LOST,
+            accepted.command_id in known,
+            f"version {offer.version} by {offer.agent} was acknowledged and is not there",
+        )
+    keys = Counter(saga.root.idempotency_key for saga in sagas)
+    at.witness.expect(Law.ONE_COMMAND, all(n == 1 for n in keys.values()), str(keys))
+
+
+def _tokens(conn: Connection, at: Schedule, sagas: list[Saga]) -> None:
+    most = at.scenario.max_uses
+    if most is None:
+        return
+    for token, used in Counter(saga.root.capability_id for saga in sagas).items():
+        counted = authority.token_uses(conn, "https://issuer.example", token)
+        at.witness.expect(
+            Law.TOKEN_USES,
+            used == counted <= most,
+            f"{token}: {used} of {most}",
+        )
+
+
+# -- effects ---------------------------------------------------------------------------------------------------------
+
+
+def _ours(at: Schedule) -> list[Effect]:
+    return [effect for effect in at.world.log.effects if effect.by == "remit"]
+
+
+def _duplicates(at: Schedule) -> None:
+    """One landing per key, and one more of the pivot for each further yes that a person gave to it."""
+    counted = Counter((effect.operation, effect.key, effect.digest) for effect in _ours(at))
+    yes = Counter(approval.request_digest for approval in at.witness.approvals.values())
+    for (operation, key, digest), times in counted.items():
+        law = Law.MAIL_ONCE if operation == "send" else Law.NO_DUPLICATE
+        if operation not in NEVER_TWICE or not at.scenario.kind.honest:
+            continue
+        allowed = max(1, yes[digest]) if operation == "publish" else 1
+        if operation == "publish" and at.world.touched(key):
+            allowed += 1
+        at.witness.expect(
+            law,
+            times <= allowed,
+            f"{operation} {key} took effect {times} times",
+        )
+
+
+def _trashed(at: Schedule) -> None:
+    for effect in _ours(at):
+        if effect.operation == "trash" and at.scenario.kind.honest:
+            at.witness.expect(
+                Law.NO_LIVE_TRASHED,
+                effect.was != "publish",
+                f"post {effect.key} was live and was trashed",
+            )
+
+
+def _approved(at: Schedule) -> None:
+    yes = {
+        approval.request_digest
+        for approval in at.witness.approvals.values()
+        if (approval.approval_id, approval.content_hash) in at.witness.said_yes
+    }
+    for effect in _ours(at):
+        if effect.operation == "publish":
+            at.witness.expect(
+                Law.APPROVED_BYTES,
+                effect.digest in yes,
+                f"post {effect.key} was published without a yes",
+            )
+
+
+def _ghosts(at: Schedule) -> None:
+    """Whatever landed belongs to an attempt, and not only to such as are proven unsent or refused."""
+    harmless = (Settlement.UNSENT, Settlement.REFUSED)
+    for effect in _ours(at):
+        attempts = [a for a in at.witness.attempts.values() if a.request_digest == effect.digest]
+        at.witness.expect(
+            Law.GHOSTS_KNOWN,
+            any(attempt.settlement not in harmless for attempt in attempts),
+            f"{effect.operation} {effect.key} landed and its attempts are called harmless",
+        )
+
+
+def _updates(at: Schedule) -> None:
+    """A write that lands within a second of a person's cannot see it; one that was looked for later must."""
+    for effect in _ours(at):
+        if effect.operation != "publish":
+            continue
+        request = next(request for request in at.world.log.sent if request.number == effect.request)
+        sent_at_s = request.sent_at_s or 0.0
+        blind_s = at.settings.absent_fresh_s + 2.0 + at.scenario.site.stale_s
+        fenced = [a for a in at.witness.attempts.values() if a.request_digest == effect.digest]
+        first = min((at.witness.fenced_at_s[a.attempt_id] for a in fenced), default=sent_at_s)
+        edits = [
+            edit
+            for edit in at.world.log.effects
+            if edit.by == "person" and edit.key == effect.key and edit.at_s < sent_at_s - blind_s
+        ]
+        asked = [approval for approval in at.witness.approvals.values() if approval.request_digest == effect.digest]
+        unseen = [
+            edit for edit in edits if all(_asked_s(at, approval.requested_at_ms) < edit.at_s for approval in asked)
+        ]
+        paused = any(process.paused for process in (request.process,) if process is not None)
+        at.witness.expect(
+            Law.NO_LOST_UPDATE,
+            not unseen or paused or first < unseen[0].at_s,
+            f"post {effect.key} was edited before it was written over",
+        )
+
+
+def _asked_s(at: Schedule, ms: int) -> float:
+    return (ms - at.clock.now_ms()) / 1000 + at.loop.time()
+
+
+# -- commands --------------------------------------------------------------------------------------------------------
+
+
+def _converged(conn: Connection, at: Schedule, saga: Saga) -> None:
+    root = saga.root
+    open_reviews = [review for review in saga.reviews if review.closed_at_ms is None]
+    at.witness.expect(
+        Law.CONVERGES,
+        root.is_terminal or bool(open_reviews) or _waits(conn, saga),
+        f"{root.state} {root.phase} {root.blockers!r} waits for nobody; steps {_steps(saga)}",
+    )
+    for row in saga.members:
+        asked = any(review.command_id == row.command_id for review in open_reviews)
+        at.witness.expect(
+            Law.CONVERGES,
+            row.state not in (State.NEEDS_REVIEW, State.CONFLICT) or asked or root.is_terminal,
+            f"{row.command_type} is in review and nobody was asked",
+        )
+        at.witness.expect(
+            Law.CONVERGES,
+            row.is_terminal or row.kind is Kind.COMPENSATION or not root.is_terminal or row.state is State.NEEDS_REVIEW,
+            f"{row.command_type} is {row.state} in a saga that ended {root.state} {root.ending}",
+        )
+    if root.state is State.SUCCESS:
+        left = [a for a in saga.attempts if a.settlement is Settlement.OPEN and a.quiescent_after_s is not None]
+        at.witness.expect(Law.CONVERGES, not left, "an attempt is left on the watch list for good")
+
+
+def _waits(conn: Connection, saga: Saga) -> bool:
+    """Blocked, with somebody who can end it."""
+    blocked = saga.root.blocked_by
+    if blocked & WAITS:
+        view = view_of(saga)
+        return view.waiting_for is not None and view.waiting_for.who != "nobody"
+    if Blocker.LOCKED in blocked:
+        owners = (
+            registry.lock_owner(conn, saga.root.tenant, resource)
+            for resource in json.loads(saga.root.params)["resources"]
+        )
+        held = [registry.load_saga(conn, owner) for owner in owners if owner not in (None, saga.root.command_id)]
+        return any(not other.root.is_terminal or _never_quiet(other) for other in held)
+    return False
+
+
+def _never_quiet(saga: Saga) -> bool:
+    return any(a.settlement is Settlement.OPEN and a.quiescent_after_s is None for a in saga.attempts)
+
+
+def _steps(saga: Saga) -> str:
+    return ", ".join(f"{row.command_type}={row.state}/{row.compensation_state}" for row in saga.members)
+
+
+def _told(at: Schedule, saga: Saga) -> None:
+    view = view_of(saga)
+    at.witness.expect(
+        Law.STATUS_IS_TRUE,
+        not view.done or saga.root.state in TERMINAL,
+        f"called done in {saga.root.state}",
+    )
+
+
+def _landed(at: Schedule, saga: Saga, name: str) -> list[Effect]:
+    """What that step's requests did."""
+    row = saga.named(name)
+    if row is None:
+        return []
+    digests = {attempt.request_digest for attempt in saga.attempts_of(row.command_id)}
+    return [effect for effect in _ours(at) if effect.digest in digests]
+
+
+def _succeeded(at: Schedule, saga: Saga) -> None:
+    for row in saga.members:
+        if row.state is not State.SUCCESS or row.kind is not Kind.STEP or row.command_id in at.actors.people.ruled:
+            continue
+        at.witness.expect(
+            Law.SUCCESS_IS_TRUE,
+            _is_there(at, saga, row),
+            f"{row.command_type} is SUCCESS and its effect is not there",
+        )
+    if saga.root.state is State.SUCCESS:
+        pivot = saga.named(PIVOT)
+        at.witness.expect(
+            Law.SUCCESS_IS_TRUE,
+            pivot is not None and pivot.state in (State.SUCCESS, State.FAILED),
+            "the saga is SUCCESS and its pivot is not",
+        )
+
+
+def _is_there(at: Schedule, saga: Saga, row: Command) -> bool:
+    site, table = at.world.site, at.world.table
+    match row.command_type:
+        case name if name == DRAFT:
+            return bool(_landed(at, saga, DRAFT)) and (row.external_resource_id or "") in map(str, site.posts)
+        case name if name == PIVOT:
+            return _is_published(at, saga, row)
+        case name if name == RECORD and table is not None:
+            done = [effect for effect in _landed(at, saga, RECORD) if effect.now == "published"]
+            return bool(done) and table.rows[done[-1].key].post_id == row_post(saga)
+        case name if name == STAGE and table is not None:
+            return bool(_landed(at, saga, STAGE))
+        case name if name == TRASH_STAGED:
+            draft = saga.named(DRAFT)
+            post = site.posts.get(int(draft.external_resource_id or 0)) if draft is not None else None
+            return post is None or post.status == "trash"
+        case name if name == NOTIFY:
+            return len(_landed(at, saga, NOTIFY)) == 1
+        case _:
+            return True
+
+
+def row_post(saga: Saga) -> str | None:
+    """The post that the pivot wrote."""
+    pivot = saga.named(PIVOT)
+    return None if pivot is None else pivot.external_resource_id
+
+
+def _is_published(at: Schedule, saga: Saga, row: Command) -> bool:
+    """Live with the approved bytes, unless a person or a later version wrote since."""
+    done = _landed(at, saga, PIVOT)
+    if not done:
+        return False
+    last = done[-1]
+    since = [e for e in at.world.log.effects if e.key == last.key and e.at_s > last.at_s and e.operation != "send"]
+    post = at.world.site.posts.get(int(last.key))
+    return bool(since) or (post is not None and post.status == "publish" and post.version == last.now)
+
+
+def _unwound(at: Schedule, saga: Saga) -> None:
+    """FAILED before anything was done, COMPENSATED after it: either way nothing of it is left."""
+    root = saga.root
+    if root.state not in (State.FAILED, State.COMPENSATED):
+        return
+    told = [row for row in saga.members if row.compensation_state is CompensationState.FAILED]
+    at.witness.expect(
+        Law.UNWOUND_IS_TRUE,
+        root.state is not State.COMPENSATED or not told,
+        "COMPENSATED, and a compensation failed",
+    )
+    at.witness.expect(
+        Law.UNWOUND_IS_TRUE,
+        not at.world.is_live({effect.digest for effect in _landed(at, saga, PIVOT)}),
+        f"{root.state} {root.ending}, and the article is live",
+    )
+    if told or any(row.command_id in at.actors.people.ruled for row in saga.members):
+        return
+    alive = [
+        effect
+        for effect in _landed(at, saga, DRAFT)
+        if (post := at.world.site.posts[int(effect.now)]).status != "trash" and post.owner == "remit"
+    ]
+    at.witness.expect(Law.UNWOUND_IS_TRUE, not alive, f"{root.state} {root.ending}, and the draft is still there")
+    staged = [
+        effect
+        for effect in _landed(at, saga, STAGE)
+        if at.world.table is not None and at.world.table.rows[effect.key].status == "staged"
+    ]
+    at.witness.expect(Law.UNWOUND_IS_TRUE, not staged, f"{root.state}, and the row is still staged")
+
+
+def _done_is_done(at: Schedule, saga: Saga) -> None:
+    """Nothing of a saga takes effect after it was called done."""
+    since = at.witness.done_at_s.get(saga.root.command_id)
+    if since is None:
+        return
+    digests = at.witness.digests(saga.root.command_id)
+    later = [effect for effect in _ours(at) if effect.digest in digests and effect.at_s > since]
+    names = ", ".join(effect.operation for effect in later)
+    at.witness.expect(Law.STATUS_IS_TRUE, not later, f"{names} took effect after the command was called done")
+
+
+def _mail(at: Schedule, saga: Saga) -> None:
+    row = saga.named(NOTIFY)
+    if row is None:
+        return
+    doubtful = saga.open_attempts(row.command_id)
+    at.witness.expect(
+        Law.MAIL_ONCE,
+        not doubtful or row.state is State.NEEDS_REVIEW or row.command_id in at.actors.people.ruled,
+        f"the answer about the mail was lost and its step is {row.state}",
+    )
+
+
+__all__ = ["World", "judge"]

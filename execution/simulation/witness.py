@@ -1,0 +1,236 @@
+"""Laws that are judged the moment something happens: at every commit, at every send, at every status answer.
+
+The witness sits beside the schedule. It sees each committed unit before anybody is told of it, each request at the
+instant its bytes leave, and what a status answer claims against what is true at that instant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from execution.core.command import Approval, Attempt, Command
+from execution.core.draft import Unit
+from execution.core.states import ApprovalState, EffectClass, Kind, Phase, Settlement
+from execution.core.transitions import Trigger
+from execution.proposal import CommandView
+from execution.simulation.disk import Side
+from execution.simulation.loop import Process
+from execution.simulation.wire import Request
+from execution.simulation.world import World
+
+Restrictions = Callable[[], frozenset[str]]
+GrantUntil = Callable[[str], int | None]
+
+
+class Law(StrEnum):
+    """Names of what must hold; DESIGN words, one checker each."""
+
+    WRITE_AHEAD = "no effect without a committed attempt with that digest"
+    NO_DUPLICATE = "no duplicate effect per key"
+    NOTHING_LOST = "no acknowledged command is lost"
+    ONE_COMMAND = "one command per key and generation"
+    CONVERGES = "everything ends, or waits with a reason and an owner"
+    SUCCESS_IS_TRUE = "SUCCESS: the effect is there and equal to what was approved"
+    UNWOUND_IS_TRUE = "COMPENSATED and FAILED: the effect is gone"
+    NO_LIVE_TRASHED = "no live post is trashed"
+    STOPS_HOLD = "nothing is sent while frozen, revoked or lapsed at its fence"
+    APPROVED_BYTES = "nothing is published without an approval of exactly those bytes"
+    STATUS_IS_TRUE = "status claims nothing that is untrue at that moment"
+    JOURNAL_VERIFIES = "the journal verifies and replays to the registry"
+    MAIL_ONCE = "mail at most once, and in review when its answer was lost"
+    DOUBT_NOT_RESENT = "an irreversible step in doubt is never resent"
+    EPOCHS_RISE = "epochs strictly rise, and one owner commits under each"
+    NO_EARLY_RETRY = "a retry never runs early"
+    TOKEN_USES = "a token is used at most its uses"  # noqa: S105 (a law's name)
+    NO_LOST_UPDATE = "an edit that stood before the look is never overwritten"
+    GHOSTS_KNOWN = "a ghost belongs to an attempt that is not proven harmless"
+    NOTHING_BREAKS = "no callback ends in an exception that nobody expected"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A law that did not hold."""
+
+    law: Law
+    what: str
+
+
+_SENDS_WITHOUT_GRANT: Final = ("freeze:", "revoked:key:", "revoked:tenant:")
+
+
+class Witness:
+    """See the module. `restrictions` and `grant_until` read the database as it stands."""
+
+    def __init__(self, world: World, restrictions: Restrictions, grant_until: GrantUntil) -> None:
+        self.world = world
+        self.violations: list[Violation] = []
+        self.checked: Counter[Law] = Counter()
+        self.commits = 0
+        self.attempts: dict[str, Attempt] = {}
+        self.approvals: dict[str, Approval] = {}
+        self.rows: dict[str, Command] = {}
+        self.said_yes: set[tuple[str, str]] = set()
+        self.done_at_s: dict[str, float] = {}
+        self.fenced_at_s: dict[str, float] = {}
+        self.on_boundary: Callable[[Process, Side], None] = lambda process, side: None
+        self.on_written: Callable[[Sequence[Unit]], None] = lambda units: None
+        self._restrictions = restrictions
+        self._grant_until = grant_until
+        self._owners: dict[tuple[str, int], str] = {}
+        self._epochs: dict[str, int] = {}
+
+    def broken(self, law: Law, what: str) -> None:
+        """Note a violation."""
+        self.violations.append(Violation(law, what))
+
+    def expect(self, law: Law, holds: bool, what: str) -> None:
+        """Count a check, and note the violation when it does not hold."""
+        self.checked[law] += 1
+        if not holds:
+            self.broken(law, what)
+
+    # -- commits ---------------------------------------------------------------------------------------------------
+
+    def boundary(self, process: Process, side: Side) -> None:
+        """A commit is about to be made, or was made."""
+        self.on_boundary(process, side)
+
+    def written(self, process: Process, units: Sequence[Unit]) -> None:
+        """These units are on disk."""
+        self.commits += 1
+        for unit in units:
+            self._epoch(unit)
+            self._retries(unit)
+            for approval in (*unit.new_approvals, *unit.approvals):
+                self.approvals[approval.approval_id] = approval
+            for attempt in unit.new_attempts:
+                self._fence(unit, attempt)
+            for attempt in (*unit.new_attempts, *unit.attempts):
+                self.attempts[attempt.attempt_id] = attempt
+            for row in (*unit.new_commands, *(row for row, _ in unit.cas)):
+                self.rows[row.command_id] = row
+        self.on_written(units)
+
+    def _epoch(self, unit: Unit) -> None:
+        for row, _ in unit.cas:
+            if row.command_id != unit.root_id:
+                continue
+            before = self._epochs.get(unit.root_id, 0)
+            self.expect(Law.EPOCHS_RISE, row.lease_epoch >= before, f"{unit.root_id} fell below epoch {before}")
+            self._epochs[unit.root_id] = row.lease_epoch
+            if row.lease_owner is None:
+                continue
+            owner = self._owners.setdefault((unit.root_id, row.lease_epoch), row.lease_owner)
+            self.expect(
+                Law.EPOCHS_RISE,
+                owner == row.lease_owner,
+                f"epoch {row.lease_epoch} has two owners, {owner} is one",
+            )
+
+    def _retries(self, unit: Unit) -> None:
+        for event in unit.events:
+            if event.type is not Trigger.CLAIMED:
+                continue
+            known = self.rows.get(event.command_id)
+            due = None if known is None else known.next_retry_at_ms
+            self.expect(
+                Law.NO_EARLY_RETRY,
+                due is None or due <= event.at_ms,
+                f"claimed {(due or 0) - event.at_ms} ms early",
+            )
+
+    def _fence(self, unit: Unit, attempt: Attempt) -> None:
+        row = next(row for row, _ in unit.cas if row.command_id == attempt.command_id)
+        root = next(row for row, _ in unit.cas if row.command_id == unit.root_id)
+        self.fenced_at_s[attempt.attempt_id] = self.world.loop.time()
+        self._stops(row, root, attempt)
+        if row.effect_class is EffectClass.PIVOT:
+            self._approved(row, attempt)
+        if row.effect_class is EffectClass.IRREVERSIBLE:
+            doubtful = [a for a in self.attempts.values() if a.command_id == row.command_id and _open(a)]
+            self.expect(Law.DOUBT_NOT_RESENT, not doubtful, f"{row.command_type} sent again in doubt")
+
+    def _stops(self, row: Command, root: Command, attempt: Attempt) -> None:
+        finishing = row.kind is Kind.COMPENSATION or (
+            root.phase is Phase.POST_PIVOT and row.effect_class is EffectClass.RETRYABLE
+        )
+        hit = sorted(scope for scope in self._restrictions() if self._concerns(scope, row))
+        stopped = [scope for scope in hit if scope.startswith(_SENDS_WITHOUT_GRANT) or not finishing]
+        self.expect(Law.STOPS_HOLD, not stopped, f"{row.command_type} fenced under {stopped}")
+        until = self._grant_until(root.command_id)
+        lapsed = until is None or until <= attempt.fenced_at_ms
+        self.expect(Law.STOPS_HOLD, finishing or not lapsed, f"{row.command_type} fenced without a grant")
+
+    def _concerns(self, scope: str, row: Command) -> bool:
+        what, _, rest = scope.partition(":")
+        kind, _, name = rest.partition(":")
+        values = {
+            "all": "",
+            "tenant": row.tenant,
+            "site": row.site,
+            "system": row.target_system,
+            "agent": row.principal,
+            "decision": row.decision_id,
+        }
+        if what == "revoked" and kind == "token":
+            return name.endswith(f" {row.capability_id}")
+        if kind in ("key", "client"):
+            return True
+        return kind in values and (kind == "all" or values[kind] == name)
+
+    def _approved(self, row: Command, attempt: Attempt) -> None:
+        alive = [
+            approval
+            for approval in self.approvals.values()
+            if approval.root_id == row.root_id
+            and approval.state is ApprovalState.APPROVED
+            and approval.request_digest == attempt.request_digest
+            and (approval.approval_id, approval.content_hash) in self.said_yes
+        ]
+        self.expect(Law.APPROVED_BYTES, bool(alive), "the pivot was fenced without a yes to its bytes")
+
+    # -- sends -----------------------------------------------------------------------------------------------------
+
+    def sends(self, request: Request) -> None:
+        """The request's bytes leave now."""
+        digest = request.request_digest
+        written = [a for a in self.attempts.values() if a.request_digest == digest and _open(a)]
+        self.expect(Law.WRITE_AHEAD, bool(written), f"{request.operation} left without an open attempt")
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    def answered(self, view: CommandView) -> None:
+        """A status answer was given now."""
+        live_now = self.world.is_live(self.digests(view.command_id))
+        if view.live:
+            self.expect(
+                Law.STATUS_IS_TRUE,
+                self.world.was_published(self.digests(view.command_id)),
+                f"version {view.object_version} was called live and never was",
+            )
+        if "not published" in view.say_to_user:
+            self.expect(
+                Law.STATUS_IS_TRUE,
+                not live_now,
+                f"version {view.object_version} is live and was called not published ({view.state})",
+            )
+        if view.answers.executed == "no":
+            self.expect(
+                Law.STATUS_IS_TRUE,
+                not live_now,
+                f"version {view.object_version} is live and was called not executed ({view.state})",
+            )
+        if view.done:
+            self.done_at_s.setdefault(view.command_id, self.world.loop.time())
+
+    def digests(self, root_id: str) -> frozenset[str]:
+        """Of everything that this saga ever fenced."""
+        return frozenset(a.request_digest for a in self.attempts.values() if a.root_id == root_id)
+
+
+def _open(attempt: Attempt) -> bool:
+    return attempt.settlement is Settlement.OPEN
