@@ -10,7 +10,7 @@ from execution.proposal import IntakeRefused
 from execution.recovery import doubt_everything
 from execution.store import authority
 from tests.integration.passage import CANCEL, CREATE, NOTIFY, PUBLISH, RECORD, STAGE, TRASH
-from tests.integration.world import PROPOSER, World, eventually, proposal
+from tests.integration.world import PROPOSER, World, proposal
 
 REVOCATIONS = (
     "revoked:token:https://issuer.example tok_1",
@@ -25,6 +25,7 @@ HOLDS = (
     "revoked:key:acme-2026",
     "revoked:tenant:acme",
 )
+TURNS_MAX = 8
 BEFORE_PIVOT = (CREATE, STAGE, PUBLISH)
 EVERY_STEP = (CREATE, STAGE, PUBLISH, RECORD, NOTIFY)
 SYSTEM_OF = {CREATE: "wordpress", STAGE: "publications", PUBLISH: "wordpress", RECORD: "publications", NOTIFY: "mail"}
@@ -96,18 +97,20 @@ async def test_a_freeze_holds_everything_beside_the_state_and_lifting_it_release
     world.passage.before_fence[step] = restricting(world, scope)
     command_id = await world.accepted(proposal(notify=["team"]))
 
-    async def held() -> bool:
-        await world.turn(command_id)
-        root = (await world.saga(command_id)).root
-        world.clock.move_on(1.0)
-        return "HELD" in root.blockers
+    async def held() -> None:
+        for _ in range(TURNS_MAX):
+            await world.turn(command_id)
+            world.clock.move_on(1.0)
+            if "HELD" in (await world.saga(command_id)).root.blockers:
+                return
+        raise AssertionError("it is not held")
 
     if step in (CREATE, STAGE):
-        await eventually(held, "held")
+        await held()
     else:
         await world.settle(command_id)
         await world.approve(command_id)
-        await eventually(held, "held")
+        await held()
     sent = EVERY_STEP[: EVERY_STEP.index(step)]
     for _ in range(3):
         world.clock.move_on(10.0)

@@ -104,6 +104,7 @@ async def test_a_copied_journal_asks_people_and_sends_nothing(world: World, appr
     assert (view.state, view.answers.executed, view.live) == ("NEEDS_REVIEW", "unknown", False)
     assert "not known" in view.say_to_user
     assert {review.kind for review in view.reviews} >= {"OUTCOME_UNKNOWN"}
+    assert view.phase == "POST_PIVOT"
 
 
 async def test_a_restored_journal_adopts_what_was_published_after_the_backup(world: World) -> None:
