@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from execution.core.command import Saga
-from execution.core.states import IN_DOUBT, Blocker, State
+from execution.core.states import IN_DOUBT, Blocker, EffectClass, State
 
 _SOON: Final = frozenset(
     {
@@ -48,9 +48,16 @@ def say_to_user(
         return _ended(saga, what, live, given_up)
     if live:
         return f"{what} is published. {_still(word, unknown, review)}"
+    if _landed(saga):
+        return f"{what} was published, and what stands there now is not what was published. A person must look."
     if unproven:
         return f"It is not known yet whether {what} was published. {_finding_out(word)} Do not propose it elsewhere."
     return f"{what} is not published. {_still(word, unknown, review)}"
+
+
+def _landed(saga: Saga) -> bool:
+    """The pivot succeeded, whatever was seen there since."""
+    return any(row.effect_class is EffectClass.PIVOT and row.state is State.SUCCESS for row in saga.members)
 
 
 def _finding_out(word: str) -> str:
@@ -63,6 +70,8 @@ def _ended(saga: Saga, what: str, live: bool, given_up: tuple[str, ...]) -> str:
     root = saga.root
     if root.state is State.SUCCESS:
         gaps = f" These steps were given up by a person: {', '.join(given_up)}." if given_up else ""
+        if not live and _landed(saga):
+            return f"{what} was published, and what stands there now is not what was published.{gaps}"
         return f"{what} is {'published and verified' if live else 'done'}.{gaps}"
     why = _ENDINGS.get(root.ending or "", "It failed before it could be published.")
     undone = " What had been prepared was undone." if root.state is State.COMPENSATED else ""

@@ -178,7 +178,8 @@ def apply(draft: Draft, command_id: str, decision: Decision, at: Horizon) -> Non
 
 def _columns(draft: Draft, command_id: str, decision: Decision) -> None:
     if decision.receipt is not None:
-        verified = bool({Trigger.SUCCEEDED, Trigger.ADOPTED, Trigger.FOUND_PRESENT} & set(decision.moves))
+        seen = bool({Trigger.SUCCEEDED, Trigger.ADOPTED, Trigger.FOUND_PRESENT} & set(decision.moves))
+        verified = seen and decision.verified
         record_receipt(draft, command_id, decision.receipt, verified=verified)
     if decision.failure is not None:
         draft.set(command_id, error_class=decision.failure, error_code=decision.code)

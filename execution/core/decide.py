@@ -79,6 +79,7 @@ class Decision:
     moves: tuple[T, ...] = ()
     proceed: bool = False
     receipt: Receipt | None = None
+    verified: bool = True
     failure: FailureClass | None = None
     code: str | None = None
     retry_in_s: float | None = None
@@ -201,6 +202,8 @@ def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second
             return _found(T.FOUND_PRESENT, sighting, receipt)
         case Foreign(code="gone", receipt=None) if at.landed is not None and at.looks_policy.allows(at.looks):
             return _look_again_or_person(at, "accepted_not_visible", None, jitter)  # a stale read sees it like this too
+        case Foreign(code=code, difference=difference) if at.landed is not None and not at.compensation:
+            return _drifted(at.landed, code, difference)
         case Foreign(code=code, difference=difference):
             return _conflict(T.FOUND_FOREIGN, code, difference)
         case CannotTell(code=code, hopeless=hopeless, retry_after_s=asked):
@@ -272,6 +275,18 @@ def _again(trigger: T, at: Standing, code: str, jitter: float) -> Decision:
 def _found(trigger: T, sighting: Present, receipt: Receipt) -> Decision:
     finding = ReviewKind.DUPLICATE if sighting.rows > 1 else None if sighting.complete else ReviewKind.DRIFT
     return Decision(moves=(trigger,), receipt=receipt, finding=finding, difference=sighting.difference)
+
+
+def _drifted(receipt: Receipt, code: str, difference: tuple[str, ...]) -> Decision:
+    """The receipt proves that it happened; somebody changed it since. Success stays, unverified; a person is told."""
+    return Decision(
+        moves=(T.FOUND_PRESENT,),
+        receipt=receipt,
+        verified=False,
+        code=code,
+        finding=ReviewKind.DRIFT,
+        difference=difference,
+    )
 
 
 def _conflict(trigger: T, code: str, difference: tuple[str, ...]) -> Decision:
