@@ -33,7 +33,8 @@ HOLDING: Final = ("freeze:", "revoked:key:", "revoked:tenant:")
 def apply_unit(conn: Connection, unit: Unit) -> None:
     """Write one unit inside the transaction of `conn`.
 
-    Raises Stale, FenceRefused, LocksHeld or Duplicate; the caller rolls back its transaction or savepoint then.
+    Raises FenceRefused or LocksHeld (nothing was written; the transaction may go on), or Stale or Duplicate (the
+    transaction or savepoint must be rolled back).
     """
     try:
         (refusal,) = apply_wave(conn, (unit,))

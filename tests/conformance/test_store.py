@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, create_engine, text, update
+from sqlalchemy import Connection, text, update
 
 from execution.core.identity import generation_suffix
 from execution.core.states import ApprovalState, Settlement, State
@@ -32,33 +29,16 @@ from execution.store.writer import Store
 from tests.conftest import unavailable
 from tests.unit.store import building
 from tests.unit.store.building import LATER, NOW, POLICY, accept, fenced, noted, opened, outcomes, stored, together
+from tests.unit.store.postgres import fresh_database, missing_programs, postgres_server
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """A PostgreSQL server of this run alone, on a socket in a temporary folder."""
-    initdb, pg_ctl = _program("initdb"), _program("pg_ctl")
-    folder = Path(tempfile.mkdtemp(prefix="remit-pg-"))
-    user = "postgres" if os.geteuid() == 0 else None
-    if user is not None:
-        shutil.chown(folder, user)
-    data = folder / "data"
-    quiet: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL, "user": user, "cwd": folder}
-    subprocess.run([initdb, "-D", data, "-U", "remit", "-A", "trust", "--no-sync"], **quiet)
-    options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
-    subprocess.run([pg_ctl, "-D", data, "-w", "-o", options, "-l", folder / "log", "start"], **quiet)
-    yield f"postgresql://remit@/postgres?host={folder}"
-    subprocess.run([pg_ctl, "-D", data, "-m", "immediate", "stop"], **quiet)
-    shutil.rmtree(folder)
-
-
-def _program(name: str) -> str:
-    """On the path, or where Debian keeps it."""
-    kept = sorted(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{name}")), reverse=True)
-    found = shutil.which(name) or next(iter(kept), None)
-    if found is None:
-        unavailable("PostgreSQL is not installed")
-    return str(found)
+    """A PostgreSQL server of this run alone."""
+    if missing := missing_programs():
+        unavailable(f"not installed: {', '.join(missing)}")
+    with postgres_server() as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -66,18 +46,10 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     """An empty store on each engine."""
     target: str | Path = tmp_path / "journal.db"
     if request.param == "postgresql":
-        target = _fresh_database(request.getfixturevalue("postgres"), f"t{os.getpid()}_{tmp_path.name}")
+        target = fresh_database(request.getfixturevalue("postgres"), f"t{os.getpid()}_{tmp_path.name}")
     opened_store = open_store(target)
     yield opened_store
     await opened_store.close()
-
-
-def _fresh_database(server: str, name: str) -> str:
-    admin = create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
-    with admin.connect() as conn:
-        conn.execute(text(f'CREATE DATABASE "{name}"'))
-    admin.dispose()
-    return server.replace("/postgres?", f"/{name}?")
 
 
 async def test_a_saga_comes_back_as_it_was_committed(store: Store) -> None:
