@@ -94,7 +94,7 @@ def test_success_without_a_verified_pivot_is_not_live() -> None:
     unverified = changed(saga(DONE, DONE, DONE, DONE, state=DONE), PUBLISH, verified_at_ms=None)
     view = view_of(unverified)
     assert (view.live, view.verified_at_ms, view.external_version) == (False, None, None)
-    assert "published" not in view.say_to_user
+    assert "is published" not in view.say_to_user
 
 
 def test_an_ended_saga_with_an_open_question_is_not_done() -> None:
