@@ -99,11 +99,13 @@ class RealHome(Home):
 
     def fences(self, command_id: str, step: str) -> list[int]:
         """When the step's attempts were committed (Unix ms), from the journal."""
-        return [event["at_ms"] for event in self.events(command_id, step) if event["type"] == "FENCED"]
+        known = [event for event in self.events(command_id) if event["step"] == step]
+        return [event["at_ms"] for event in known if event["type"] == "FENCED"]
 
-    def events(self, command_id: str, step: str) -> list[dict[str, Any]]:
-        written = self.remit("journal", command_id).document["events"]
-        return [event for event in written if event["step"] == step]
+    def events(self, command_id: str) -> list[dict[str, Any]]:
+        """The journal of a command and its steps."""
+        written: list[dict[str, Any]] = self.remit("journal", command_id).document["events"]
+        return written
 
     def approve_by_hash(self, command_id: str, content_hash: str) -> None:
         """A person says yes to what the status names, with the operator's key."""

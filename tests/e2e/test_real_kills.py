@@ -26,7 +26,7 @@ from tests.services import Mailbox, WordPress, wait_until
 
 ROW_MAX_S = 30.0
 SLEEP_S = 3.0
-KILLS = 5
+KILLS = 6
 LIFE_MAX_S = 1.5
 
 
@@ -79,10 +79,10 @@ class Killing:
     def has_row(self, status: str, text: str) -> bool:
         return any(row.status == status and text in row.content for row in rows_of(self.site, self.name))
 
-    def lost_its_owner(self, command_id: str, step: str) -> bool:
-        """The kill came between send and answer: no answer was journaled, and the next worker found doubt."""
-        lost = [event for event in self.home.events(command_id, step) if event["type"] == "OUTCOME_LOST"]
-        return [event["body"].get("code") for event in lost] == ["owner_lost"]
+    def owners_lost(self, command_id: str) -> list[str]:
+        """Steps whose worker was killed between send and answer: no answer was journaled, the next one found doubt."""
+        lost = [event for event in self.home.events(command_id) if event["type"] == "OUTCOME_LOST"]
+        return [event["step"] for event in lost if event["body"].get("code") == "owner_lost"]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -115,13 +115,12 @@ async def test_a_worker_killed_at_every_write_of_an_article_leaves_one_post_and_
             await killing.is_live(second, 2)
             assert (statuses_of(wordpress, name), mails_of(smtp, name)) == (["publish", "trash"], 2)
     assert [row["status"] for row in home.publications()] == ["published", "published"]
-    assert killing.lost_its_owner(first, "CREATE_WORDPRESS_DRAFT")
-    assert killing.lost_its_owner(first, "PUBLISH_WORDPRESS_POST")
-    assert killing.lost_its_owner(second, "PUBLISH_WORDPRESS_POST")
+    assert killing.owners_lost(first) == ["CREATE_WORDPRESS_DRAFT", "PUBLISH_WORDPRESS_POST"]
+    assert killing.owners_lost(second) == ["PUBLISH_WORDPRESS_POST"]
     assert home.remit("verify").document["ok"] is True
 
 
-@pytest.mark.parametrize("seed", [7, 1907])
+@pytest.mark.parametrize("seed", [1907])
 async def test_a_worker_killed_at_random_instants_leaves_one_post_of_each_article(
     wordpress: WordPress, smtp: Mailbox, tmp_path: Path, seed: int
 ) -> None:
