@@ -22,7 +22,7 @@ from execution.core.events import Fact
 from execution.core.identity import BusinessKey, differing, fingerprint, generation_suffix
 from execution.core.states import Phase, Settlement
 from execution.history import newest_live, newest_pending
-from execution.opening import ARTIFACT, Incoming, authority_of, grant_of, new_saga, opening
+from execution.opening import ARTIFACT, Incoming, authority_of, grant_of, grant_until_ms, new_saga, opening
 from execution.ports import Clock, Ids
 from execution.proposal import Accepted, IntakeRefused, Proposal, Proposer
 from execution.settings import EngineSettings
@@ -156,6 +156,14 @@ class Intake:
         pending = newest_pending(conn, tenant=proposer.tenant, site=proposal.site, object_id=proposal.object_id)
         if pending is not None and pending.object_version > proposal.version:
             raise IntakeRefused("stale_version", field="version", limit=pending.object_version, actual=proposal.version)
+        if (
+            pending is not None
+            and pending.phase is Phase.POST_PIVOT
+            and incoming.previous.version < pending.object_version
+        ):
+            raise IntakeRefused("earlier_version_in_doubt", field="version", retryable=True)
+        if (incoming.plan.not_before_ms or 0) > grant_until_ms(proposer, self._clock.now_ms()):
+            raise IntakeRefused("schedule_beyond_grant", field="publish_at")
         self._count(conn, proposer)
         self._store_content(conn, incoming)
         if pending is not None and pending.phase is Phase.PRE_PIVOT:

@@ -126,11 +126,15 @@ def _member(root: Command, incoming: Incoming, name: str, position: int, key: Bu
     )
 
 
+def grant_until_ms(proposer: Proposer, now: int) -> int:
+    """Until when effects may begin, whatever becomes of the token."""
+    return proposer.grant_until_s * 1000 if proposer.grant_until_s else now + GRANT_S_DEFAULT * 1000
+
+
 def grant_of(root: Command, incoming: Incoming, policy: str, now: int) -> authority.Grant:
     """The authority that outlives the token."""
     proposer = incoming.proposer
     details = canonical([dict(detail) for detail in proposer.details])
-    until = proposer.grant_until_s * 1000 if proposer.grant_until_s else now + GRANT_S_DEFAULT * 1000
     return authority.Grant(
         root_id=root.command_id,
         iss=proposer.issuer,
@@ -143,7 +147,7 @@ def grant_of(root: Command, incoming: Incoming, policy: str, now: int) -> author
         details=details,
         details_hash=hashlib.sha256(details.encode()).hexdigest(),
         policy_hash=policy,
-        grant_until_ms=until,
+        grant_until_ms=grant_until_ms(proposer, now),
         operator=proposer.operator,
         created_at_ms=now,
     )

@@ -73,7 +73,8 @@ class IntakeRefused(Exception):
     """The proposal was not accepted and changed nothing.
 
     Codes: idempotency_conflict (with `differing` field names), already_proposed (another principal's; `command_id` only
-    when the caller's query scope covers it), token_exhausted, revoked, frozen, stale_version, too_many_open_commands,
+    when the caller's query scope covers it), token_exhausted, revoked, frozen, stale_version, earlier_version_in_doubt,
+    too_many_open_commands,
     repeat_not_granted, repeat_of_unknown, repeat_of_not_newest, not_repeatable_yet, payload_missing, unknown_site,
     schedule_beyond_grant, unknown_intent, policy_refused.
     """

@@ -47,6 +47,8 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
         "already_proposed": "Somebody else already proposed this article version. Use the next version number for a "
         "change, or ask the person you work for.",
         "stale_version": "This version is not newer than the live one. Use a higher version number.",
+        "earlier_version_in_doubt": "It is not known yet whether the version before was published. Query its status "
+        "and call again once it has ended.",
         "frozen": "Publishing is frozen by an operator. Nothing was accepted. Tell the person you work for.",
         "repeat_of_unknown": "`repeat_of` names no command of this article version. Leave it out, or query the status.",
         "repeat_of_not_newest": "`repeat_of` must name the newest command of this article version.",
@@ -65,7 +67,16 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-_RETRYABLE: Final = frozenset({"rate_limited", "too_many_open_commands", "not_repeatable_yet", "unavailable", "frozen"})
+_RETRYABLE: Final = frozenset(
+    {
+        "rate_limited",
+        "earlier_version_in_doubt",
+        "too_many_open_commands",
+        "not_repeatable_yet",
+        "unavailable",
+        "frozen",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
