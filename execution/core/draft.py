@@ -212,7 +212,7 @@ class Draft:
             before = self._before.get(command_id)
             if command_id in self._new or before is None:
                 continue
-            if command_id == self._root_id or self.row(command_id) is not before:
+            if command_id == self._root_id or command_id in self._changes or self._rows[command_id] is not before:
                 self.set(command_id, version=before.version + 1)
                 cas.append((self.row(command_id), before.version))
         new_attempts, attempts = _split(self._attempts, self._attempts_before)

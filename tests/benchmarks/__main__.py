@@ -42,7 +42,8 @@ def _compare(folder: Path, concurrency: int, sagas: int) -> None:
     for name in WAYS:
         middle = median(runs[name])
         share = 100 * middle.per_second / best
-        print(f"c={concurrency:<3}{name:8}{middle.per_second:8.1f} sagas/s {share:5.0f} %  CPU {middle.cpu_ms:5.2f} ms")
+        cpu = f"CPU {middle.cpu_ms:5.2f} ms a saga, {middle.writer_ms:5.2f} of it in the writer's thread"
+        print(f"c={concurrency:<3}{name:8}{middle.per_second:8.1f} sagas/s {share:5.0f} %  {cpu}")
 
 
 def _same_rows(folder: Path) -> None:

@@ -20,7 +20,7 @@ from execution.core.events import GENESIS
 from execution.store.opening import open_store
 from execution.store.rows import COMMAND, EVENT_COLUMNS
 from tests.benchmarks import noop
-from tests.benchmarks.measure import STEPS, Measured, measure
+from tests.benchmarks.measure import STEPS, WRITER_THREAD, Measured, measure
 
 BATCH_MAX: Final = 256
 
@@ -79,7 +79,7 @@ class Writer:
         self._path = path
         self._loop = loop
         self._queue: SimpleQueue[Submitted | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, name=WRITER_THREAD)
         self._thread.start()
 
     def commit(self, rows: Rows, fence: str = "") -> asyncio.Future[None]:

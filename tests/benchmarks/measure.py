@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import statistics
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,15 +16,17 @@ STEPS: Final = 5
 COMMITS: Final = 2 + 2 * STEPS
 WARM_UP_SAGAS: Final = 20
 FSYNCS: Final = 200
+WRITER_THREAD: Final = "remit-writer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What one run cost. CPU is of the whole process, all threads."""
+    """What one run cost. CPU is of the whole process; `writer_s` of it is the writer thread's."""
 
     sagas: int
     wall_s: float
     cpu_s: float
+    writer_s: float
 
     @property
     def per_second(self) -> float:
@@ -34,6 +37,11 @@ class Measured:
     def cpu_ms(self) -> float:
         """CPU milliseconds per saga."""
         return self.cpu_s / self.sagas * 1000
+
+    @property
+    def writer_ms(self) -> float:
+        """Of these, the writer thread's."""
+        return self.writer_s / self.sagas * 1000
 
 
 async def measure(saga: Callable[[int], Awaitable[None]], *, sagas: int, concurrency: int) -> Measured:
@@ -47,9 +55,20 @@ async def measure(saga: Callable[[int], Awaitable[None]], *, sagas: int, concurr
                 return
 
     await client(WARM_UP_SAGAS - 1)
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu, writer = time.perf_counter(), time.process_time(), _writer_s()
     await asyncio.gather(*(client(WARM_UP_SAGAS + sagas) for _ in range(concurrency)))
-    return Measured(sagas=sagas, wall_s=time.perf_counter() - wall, cpu_s=time.process_time() - cpu)
+    return Measured(
+        sagas=sagas,
+        wall_s=time.perf_counter() - wall,
+        cpu_s=time.process_time() - cpu,
+        writer_s=_writer_s() - writer,
+    )
+
+
+def _writer_s() -> float:
+    """CPU seconds of the thread that writes."""
+    threads = (thread.ident for thread in threading.enumerate() if thread.name == WRITER_THREAD)
+    return sum(time.clock_gettime(time.pthread_getcpuclockid(ident)) for ident in threads if ident is not None)
 
 
 def median(runs: list[Measured]) -> Measured:

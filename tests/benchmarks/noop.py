@@ -42,12 +42,17 @@ SCOPES: Final = (
 )
 
 
+def command_id(number: int, position: int) -> str:
+    """The id of the root (position 0) or of a step."""
+    return f"cmd_{number:020d}_{position}"
+
+
 def command(number: int, position: int) -> Command:
-    """The row of the root (position 0) or of a step."""
-    root = f"cmd_{number:020d}_0"
+    """The row of the root or of a step."""
+    root = command_id(number, 0)
     is_root = position == 0
     return Command(
-        command_id=f"cmd_{number:020d}_{position}",
+        command_id=command_id(number, position),
         root_id=root,
         parent_id=None if is_root else root,
         position=position,
@@ -81,7 +86,7 @@ def command(number: int, position: int) -> Command:
 def grant(number: int) -> Grant:
     """The authority of one saga."""
     return Grant(
-        root_id=f"cmd_{number:020d}_0",
+        root_id=command_id(number, 0),
         iss="https://issuer",
         jti=f"tok_{number}",
         kid="bench",
@@ -114,11 +119,11 @@ def acceptance(number: int) -> tuple[Unit, Saga]:
     return unit, saga
 
 
-def claim(draft: Draft) -> None:
+def claim(draft: Draft, number: int) -> None:
     """The second commit: the root runs, its first step is claimed."""
-    root = draft.root
+    root = command_id(number, 0)
     draft.move(
-        root.command_id,
+        root,
         Trigger.CLAIMED,
         {"epoch": 1},
         lease_owner="worker-1",
@@ -127,20 +132,20 @@ def claim(draft: Draft) -> None:
         next_check_at_ms=NOW_MS + LEASE_MS,
         claim_count=1,
     )
-    draft.move(root.command_id, Trigger.STARTED, started_at_ms=NOW_MS)
-    claim_step(draft, 1)
+    draft.move(root, Trigger.STARTED, started_at_ms=NOW_MS)
+    claim_step(draft, number, 1)
 
 
-def claim_step(draft: Draft, position: int) -> None:
+def claim_step(draft: Draft, number: int, position: int) -> None:
     """A step's claim rides on the commit before it."""
-    step = draft.saga.members[position - 1].command_id
+    step = command_id(number, position)
     draft.move(step, Trigger.ENQUEUED)
     draft.move(step, Trigger.CLAIMED, {"epoch": 1}, lease_epoch=1, claim_count=1, started_at_ms=NOW_MS)
 
 
-def fence(draft: Draft, position: int) -> Attempt:
+def fence(draft: Draft, number: int, position: int) -> Attempt:
     """The write-ahead commit of a step."""
-    row = draft.saga.members[position - 1]
+    row = draft.row(command_id(number, position))
     attempt = Attempt(
         attempt_id=f"att_{row.command_id}",
         command_id=row.command_id,
@@ -173,7 +178,7 @@ def fence(draft: Draft, position: int) -> Attempt:
     return attempt
 
 
-def outcome(draft: Draft, position: int, attempt: Attempt) -> None:
+def outcome(draft: Draft, number: int, position: int, attempt: Attempt) -> None:
     """The answer of a step; claims the next one or closes the root."""
     settled = replace(attempt, settlement=Settlement.LANDED, settled_at_ms=NOW_MS, receipt=RECEIPT_TEXT)
     draft.put_attempt(settled)
@@ -188,7 +193,7 @@ def outcome(draft: Draft, position: int, attempt: Attempt) -> None:
         verified_at_ms=NOW_MS,
     )
     if position < STEPS:
-        claim_step(draft, position + 1)
+        claim_step(draft, number, position + 1)
         return
     draft.phase(Phase.COMPLETED)
-    draft.move(draft.root.command_id, Trigger.SUCCEEDED, lease_owner=None, lease_until_ms=None, next_check_at_ms=None)
+    draft.move(command_id(number, 0), Trigger.SUCCEEDED, lease_owner=None, lease_until_ms=None, next_check_at_ms=None)

@@ -40,14 +40,14 @@ async def _saga(store: Store, number: int) -> None:
 
     await store.transact(accept)
     draft = _draft(saga)
-    noop.claim(draft)
+    noop.claim(draft, number)
     saga = await _commit(store, draft)
     for position in range(1, STEPS + 1):
         draft = _draft(saga)
-        attempt = noop.fence(draft, position)
+        attempt = noop.fence(draft, number, position)
         saga = await _commit(store, draft)
         draft = _draft(saga)
-        noop.outcome(draft, position, attempt)
+        noop.outcome(draft, number, position, attempt)
         saga = await _commit(store, draft)
 
 
