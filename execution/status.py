@@ -170,7 +170,7 @@ def _word(saga: Saga) -> str:
     if root.state is State.NEEDS_REVIEW or states & {State.NEEDS_REVIEW, State.CONFLICT}:
         return State.NEEDS_REVIEW
     if root.state is State.COMPENSATING:
-        return State.COMPENSATING
+        return Blocker.HELD if Blocker.HELD in root.blocked_by else State.COMPENSATING
     for blocker in _BLOCKING:
         if blocker in root.blocked_by and not (blocker is Blocker.AWAITING_APPROVAL and _decided(saga)):
             return blocker

@@ -108,6 +108,8 @@ def _forward_one(draft: Draft, definition: SagaDefinition[Any], row: Command, at
         part = definition.part(row.command_type)
         if isinstance(part, Step) and _needs_approval(draft.saga, definition, row):
             return _approval_again(draft, row, at)
+        if row.effect_class is EffectClass.PIVOT:
+            draft.unblock(Blocker.AWAITING_APPROVAL)
         if not begin(draft, command_id, at):
             draft.move(
                 command_id, Trigger.GIVEN_UP if not draft.saga.open_attempts(command_id) else Trigger.DOUBT_REMAINS
@@ -124,9 +126,14 @@ def _forward_one(draft: Draft, definition: SagaDefinition[Any], row: Command, at
 
 
 def _not_yet(draft: Draft, definition: SagaDefinition[Any], row: Command, at: Horizon) -> Wait | None:
-    """Backoff, and for the pivot the schedule: never early, and not much too late without a person's word."""
+    """Backoff, and for the pivot the schedule: never early, and not much too late without a person's word.
+
+    What cannot be taken back waits until every question about the saga is answered.
+    """
     if row.next_retry_at_ms is not None and row.next_retry_at_ms > at.now_ms:
         return Wait(until_ms=row.next_retry_at_ms)
+    if row.effect_class is EffectClass.IRREVERSIBLE and any(r.closed_at_ms is None for r in draft.saga.reviews):
+        return Wait(until_ms=None)
     starts = draft.root.not_before_ms
     if row.effect_class is not EffectClass.PIVOT or starts is None:
         return None

@@ -7,9 +7,11 @@ independent compensations go on.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
+from execution.core.apply import landed_receipt
 from execution.core.command import Command
 from execution.core.definition import SagaDefinition, Step
 from execution.core.draft import Draft
@@ -39,6 +41,7 @@ from execution.core.states import (
     Phase,
     ReviewKind,
     State,
+    Verdict,
 )
 from execution.core.transitions import Trigger
 from execution.core.watching import watch
@@ -79,7 +82,7 @@ def abandon(draft: Draft, definition: SagaDefinition[Any], at: Horizon) -> Next:
     for row in forward_rows(draft.saga):
         if row.state is State.SUCCESS or row.state is State.FAILED:
             continue
-        if row.state in UNSTARTED and not draft.saga.open_attempts(row.command_id):
+        if row.state in UNSTARTED and not _may_exist(draft, row):
             continue
         outcome = _abandon_one(draft, row, at)
         if outcome is None:
@@ -94,6 +97,24 @@ def abandon(draft: Draft, definition: SagaDefinition[Any], at: Horizon) -> Next:
     return Wait(until_ms=earliest(due))
 
 
+def _may_exist(draft: Draft, row: Command) -> bool:
+    """Whether an effect of this unfinished step exists, or could."""
+    return bool(draft.saga.open_attempts(row.command_id)) or landed_receipt(draft.saga, row) is not None
+
+
+def _give_up_review(draft: Draft, command_id: str) -> None:
+    """The step ends with its saga; what a person was asked about it has answered itself."""
+    draft.move(command_id, Trigger.RULED_ABANDON, {"reason": draft.root.ending})
+    for review in draft.saga.reviews:
+        if review.command_id == command_id and review.closed_at_ms is None:
+            closed = replace(review, closed_at_ms=draft.now_ms, closed_by="remit", verdict=Verdict.ABANDON)
+            draft.put_review(replace(closed, reason=draft.root.ending))
+    draft.set(command_id, human_review_required=False)
+    if all(review.closed_at_ms is not None for review in draft.saga.reviews):
+        draft.set(draft.root.command_id, human_review_required=False)
+        draft.unblock(Blocker.FINDING_OPEN)
+
+
 def _abandon_one(draft: Draft, row: Command, at: Horizon) -> Next | None:
     """None when the row no longer stands in the way."""
     command_id = row.command_id
@@ -105,17 +126,14 @@ def _abandon_one(draft: Draft, row: Command, at: Horizon) -> Next | None:
         return Reconcile(command_id=command_id) if when <= at.now_ms else Wait(until_ms=when)
     if row.state is State.DISPATCHING:
         draft.move(command_id, Trigger.FENCE_REFUSED, {"reason": "abandoned"})
-        return _abandon_one(draft, draft.row(command_id), at) if draft.saga.open_attempts(command_id) else None
+        return _abandon_one(draft, draft.row(command_id), at) if _may_exist(draft, row) else None
     if row.kind is Kind.GATE and row.state is State.RUNNING:
         draft.move(command_id, Trigger.REFUSED, {"reason": draft.root.ending})
         return None
     if row.state is State.RUNNING:
         return VerifyReceipt(command_id=command_id)
-    if row.kind is Kind.GATE and row.state is State.NEEDS_REVIEW:
-        draft.move(command_id, Trigger.RULED_ABANDON, {"reason": draft.root.ending})
-        return None
-    if row.state is State.NEEDS_REVIEW and not draft.saga.open_attempts(command_id):
-        draft.move(command_id, Trigger.RULED_ABANDON, {"reason": draft.root.ending})
+    if row.state is State.NEEDS_REVIEW and (row.kind is Kind.GATE or not _may_exist(draft, row)):
+        _give_up_review(draft, command_id)
         return None
     return Wait(until_ms=None)
 
@@ -210,6 +228,7 @@ def _compensate(draft: Draft, definition: SagaDefinition[Any], row: Command, at:
             facts = {"code": "quiescence_unknown", "step": row.command_type}
             open_review(draft, row.command_id, ReviewKind.COMPENSATION_FAILED, facts, at)
             return Wait(until_ms=None)
+        quiet = max(quiet, _seen_from_ms(draft, row))
         if quiet > at.now_ms:
             return Wait(until_ms=quiet)
         comp = _compensation_row(draft, step, row, at)
@@ -235,6 +254,15 @@ def _compensate(draft: Draft, definition: SagaDefinition[Any], row: Command, at:
     if comp.state is State.DISPATCHING:
         return Execute(command_id=comp.command_id)
     return VerifyReceipt(command_id=comp.command_id)
+
+
+def _seen_from_ms(draft: Draft, row: Command) -> int:
+    """From when on every read sees what that step did: a staler one would take "not made yet" for "gone already"."""
+    lag_s = 0.0
+    for attempt in draft.saga.attempts_of(row.command_id):
+        terms = json.loads(attempt.terms)
+        lag_s = max(lag_s, terms.get("S", 0.0) + terms.get("J", 0.0))
+    return (row.completed_at_ms or 0) + int(lag_s * 1000) + 1
 
 
 def _quarantine_compensation(draft: Draft, row: Command, comp: Command, at: Horizon) -> Next:
