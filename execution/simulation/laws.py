@@ -12,6 +12,7 @@ from execution.core.states import (
     Blocker,
     CompensationState,
     Kind,
+    ReviewKind,
     Settlement,
     State,
 )
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 NEVER_TWICE: Final = ("create_draft", "publish", "trash", "send")
 """Effects that are never repeated under one key."""
+FINDINGS: Final = frozenset({ReviewKind.DRIFT, ReviewKind.DUPLICATE, ReviewKind.LATE_FACT, ReviewKind.STUCK})
+"""Questions beside the state: any of them may be closed, whatever the state is."""
+BLOCKERS: Final = frozenset(Blocker) - {Blocker.FINDING_OPEN}
 WAITS: Final = frozenset({Blocker.HELD, Blocker.AWAITING_APPROVAL, Blocker.AWAITING_AUTHORIZATION})
 DRAFT: Final = "CREATE_WORDPRESS_DRAFT"
 PIVOT: Final = "PUBLISH_WORDPRESS_POST"
@@ -206,6 +210,16 @@ def _converged(conn: Connection, at: Schedule, saga: Saga) -> None:
             row.is_terminal or row.kind is Kind.COMPENSATION or not root.is_terminal or row.state is State.NEEDS_REVIEW,
             f"{row.command_type} is {row.state} in a saga that ended {root.state} {root.ending}",
         )
+    for review in open_reviews:
+        row = saga.member(review.command_id)
+        at.witness.expect(
+            Law.CONVERGES,
+            row.state is State.NEEDS_REVIEW or row.is_root or review.kind in FINDINGS,
+            f"a person is asked about {row.command_type}, which is {row.state}, and no answer can be carried out",
+        )
+    at.witness.expect(
+        Law.CONVERGES, not (root.is_terminal and root.blocked_by & BLOCKERS), f"{root.state} and still {root.blockers}"
+    )
     if root.state is State.SUCCESS:
         left = [a for a in saga.attempts if a.settlement is Settlement.OPEN and a.quiescent_after_s is not None]
         at.witness.expect(Law.CONVERGES, not left, "an attempt is left on the watch list for good")

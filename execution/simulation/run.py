@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from execution.catalog import Catalog
+from execution.core.command import Command
 from execution.core.retry import RetryPolicy
+from execution.core.states import Blocker
 from execution.sagas.publish_article import intent
 from execution.sagas.publish_plan import PublishSettings, SiteRules
 from execution.settings import EngineSettings
@@ -51,8 +53,9 @@ SETTINGS: Final = EngineSettings(
 LOOK_S: Final = 5.0
 """How often a schedule is asked whether it is quiet."""
 FAR_MS: Final = 1_000_000
-STILL_S: Final = 120.0
-"""A journal that did not grow for this long does not move any more, whatever its timers say."""
+STILL_S: Final = 30.0
+"""A blocked command whose journal did not grow for this long is polled in vain."""
+POLLED: Final = frozenset({Blocker.HELD, Blocker.AWAITING_AUTHORIZATION, Blocker.LOCKED})
 END_S: Final = 4_000.0
 
 
@@ -205,15 +208,16 @@ class Schedule:
             return False
         if self.world.log.in_flight or not self.actors.idle:
             return False
-        if self.loop.time() - self._grew_at_s >= STILL_S:
-            return True
         rows = self.witness.rows
         roots = [rows[root_id] for root_id in self.actors.roots if root_id in rows]
+        return len(roots) == len(self.actors.roots) and all(self._rests(root) for root in roots)
+
+    def _rests(self, root: Command) -> bool:
+        """Nobody works on it and its timers are far away, or it only asks again whether what blocks it is gone."""
+        if root.blocked_by & POLLED and self.loop.time() - self._grew_at_s >= STILL_S:
+            return True
         far = self.clock.now_ms() + FAR_MS
-        return len(roots) == len(self.actors.roots) and all(
-            root.lease_owner is None and (root.next_check_at_ms is None or root.next_check_at_ms > far)
-            for root in roots
-        )
+        return root.lease_owner is None and (root.next_check_at_ms is None or root.next_check_at_ms > far)
 
 
 def _settings(scenario: Scenario) -> PublishSettings:
