@@ -102,6 +102,12 @@ def _site(config: Config, name: str) -> WordPressSite:
         raise ConfigError(where, str(error), "Correct the address.") from None
 
 
+def make_publications_table(config: Config) -> None:
+    """Make the table in the customer's database where it is missing; for setting up."""
+    if config.settings.publications is not None:
+        SqlPublications(config.publications_url().value).create_table()
+
+
 def _publications(config: Config) -> SqlPublications | None:
     section = config.settings.publications
     if section is None:

@@ -21,7 +21,7 @@ from sqlalchemy.pool import StaticPool
 from execution.store import statements
 from execution.store.errors import StoreUnavailable, StoreUnusable
 
-BUSY_TIMEOUT_MS: Final = 30_000
+BUSY_TIMEOUT: Final = "PRAGMA busy_timeout=30000"
 """How long a process waits for another one's write; the worst wait measured with four writers was 1.2 s."""
 READERS_MAX: Final = 4
 SWITCHES_MAX: Final = 100
@@ -98,13 +98,13 @@ def _create_file(path: Path) -> None:
 
 def _writer_pragmas(dbapi: sqlite3.Connection, _: Any) -> None:
     dbapi.isolation_level = None
-    dbapi.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}").close()
+    dbapi.execute(BUSY_TIMEOUT).close()
     tables = {name for (name,) in dbapi.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and not tables >= OURS:
         raise StoreUnusable("the database holds tables of something else", ANOTHER)
     _switch_to_wal(dbapi)
-    for pragma in ("synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
-        dbapi.execute(f"PRAGMA {pragma}").close()
+    for pragma in ("PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA trusted_schema=OFF"):
+        dbapi.execute(pragma).close()
 
 
 def _switch_to_wal(dbapi: sqlite3.Connection) -> None:
@@ -128,8 +128,8 @@ def _switch_to_wal(dbapi: sqlite3.Connection) -> None:
 def _reader_pragmas(dbapi: Any, _: Any) -> None:
     dbapi.isolation_level = None
     cursor = dbapi.cursor()
-    for pragma in (f"busy_timeout={BUSY_TIMEOUT_MS}", "query_only=ON", "trusted_schema=OFF"):
-        cursor.execute(f"PRAGMA {pragma}")
+    for pragma in (BUSY_TIMEOUT, "PRAGMA query_only=ON", "PRAGMA trusted_schema=OFF"):
+        cursor.execute(pragma)
     cursor.close()
 
 

@@ -35,7 +35,7 @@ def _compare(folder: Path, concurrency: int, sagas: int) -> None:
     for number in range(ROUNDS):
         for name, run in WAYS.items():
             path = folder / f"{name}-{concurrency}-{number}.db"
-            runs[name].append(asyncio.run(run(path, sagas=sagas, concurrency=concurrency)))  # type: ignore[arg-type]
+            runs[name].append(asyncio.run(run(path, sagas=sagas, concurrency=concurrency)))  # type: ignore[arg-type]  # both are ways to run
             for file in folder.glob(path.name + "*"):
                 file.unlink()
     best = median(runs[next(iter(WAYS))]).per_second
@@ -51,7 +51,7 @@ def _same_rows(folder: Path) -> None:
     left = {}
     for name, run in WAYS.items():
         path = folder / f"same-{name}.db"
-        asyncio.run(run(path, sagas=3, concurrency=2))  # type: ignore[arg-type]
+        asyncio.run(run(path, sagas=3, concurrency=2))  # type: ignore[arg-type]  # both are ways to run
         left[name] = _rows(path)
     reference, *others = left.values()
     for other in others:

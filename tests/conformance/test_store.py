@@ -145,7 +145,7 @@ async def test_a_lapsed_or_missing_grant_stops_a_step_that_may_not_finish(store:
 async def test_a_renewed_grant_permits_again(store: Store) -> None:
     saga = await accept(store, "cmd_a", until_ms=NOW)
     renew = {"grant_until_ms": LATER, "policy_hash": POLICY}
-    assert await store.transact(lambda conn: authority.extend_grant(conn, "cmd_a", **renew))  # type: ignore[arg-type]
+    assert await store.transact(lambda conn: authority.extend_grant(conn, "cmd_a", **renew))  # type: ignore[arg-type]  # the two keyword arguments
     assert await _refusal(store, fenced(saga)) is None
 
 

@@ -25,7 +25,7 @@ def judge(answer: Reply) -> Answer:
 
 
 def system(url: str, **settings: object) -> HttpSystem:
-    return HttpSystem(url, bounds=Bounds(), headers={"Authorization": "Basic canary"}, **settings)  # type: ignore[arg-type]
+    return HttpSystem(url, bounds=Bounds(), headers={"Authorization": "Basic canary"}, **settings)  # type: ignore[arg-type]  # keyword arguments of the constructor
 
 
 async def attempt(url: str, deadline_s: float = DEADLINE_S, **settings: object) -> Answer:

@@ -28,7 +28,7 @@ class _Commits:
         self.count = 0
         self.lose: str | None = None
         self._do_commit: Callable[[Any], None] = store.engine.dialect.do_commit
-        store.engine.dialect.do_commit = self._commit  # type: ignore[assignment, method-assign]
+        store.engine.dialect.do_commit = self._commit  # type: ignore[assignment, method-assign]  # a driver that fails on purpose
 
     def _commit(self, dbapi: Any) -> None:
         self.count += 1
@@ -102,7 +102,7 @@ async def test_a_unit_that_cannot_be_written_fails_alone(store: Store) -> None:
 async def test_a_locked_database_is_unavailable_and_nothing_is_written(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("execution.store.engine.BUSY_TIMEOUT_MS", 1)
+    monkeypatch.setattr("execution.store.engine.BUSY_TIMEOUT", "PRAGMA busy_timeout=1")
     store = open_store(database)
     other = sqlite3.connect(database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -32,7 +32,7 @@ async def test_commits_are_durable_by_the_settings_of_the_connection(database: P
 
     def pragmas(conn: object) -> list[object]:
         names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
-        return [conn.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]  # type: ignore[attr-defined]
+        return [conn.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]  # type: ignore[attr-defined]  # the driver's own connection
 
     assert await store.transact(pragmas) == ["wal", 2, 1, 30_000]
     await store.close()
@@ -110,7 +110,7 @@ def test_another_kind_of_database_is_refused(url: str) -> None:
 
 
 def test_the_fixed_statements_compile_for_postgresql_with_its_locks() -> None:
-    sql = statements.Statements(postgresql.psycopg.dialect())  # type: ignore[no-untyped-call]
+    sql = statements.Statements(postgresql.psycopg.dialect())  # type: ignore[no-untyped-call]  # untyped in SQLAlchemy
     assert sql.share_authority.endswith("FOR SHARE")
     assert sql.update_command.endswith("WHERE commands.command_id = %s::VARCHAR AND commands.version = %s::BIGINT")
 
