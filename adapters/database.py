@@ -93,8 +93,11 @@ class SqlPublications:
         return self._bounds
 
     def create_table(self) -> None:
-        """Make the table where it is missing; for setting up, not for the running program."""
-        _METADATA.create_all(self._engine)
+        """Make the table where it is missing; for setting up. Raises Unprepared when the database does not let us."""
+        try:
+            _METADATA.create_all(self._engine)
+        except sa.exc.SQLAlchemyError:
+            raise Unprepared(FailureClass.PERMANENT, "publications_unreachable") from None
 
     def stage(self, record: PublicationRecord) -> Prepared:
         return self._prepared("stage", asdict(record), lambda connection: _stage(connection, record))

@@ -104,8 +104,14 @@ def _site(config: Config, name: str) -> WordPressSite:
 
 def make_publications_table(config: Config) -> None:
     """Make the table in the customer's database where it is missing; for setting up."""
-    if config.settings.publications is not None:
+    if config.settings.publications is None:
+        return
+    try:
         SqlPublications(config.publications_url().value).create_table()
+    except Unprepared:
+        where = f"{config.home / CONFIG_NAME}, [publications]"
+        fix = "Check the address, and that its user may create tables; or create it with another user."
+        raise ConfigError(where, "the table could not be made", fix) from None
 
 
 def _publications(config: Config) -> SqlPublications | None:
@@ -115,7 +121,7 @@ def _publications(config: Config) -> SqlPublications | None:
     bounds = None if section.max_run_s is None else bounds_of(section, config.settings.engine.time_scale)
     publications = SqlPublications(config.publications_url().value, bounds=bounds)
     if config.settings.sandbox.start:
-        publications.create_table()
+        make_publications_table(config)
     return publications
 
 
