@@ -36,6 +36,7 @@ from execution.core.failures import (
     Receipt,
     Refused,
     Sighting,
+    Unprepared,
     Unsent,
 )
 from execution.core.quiescence import Bounds
