@@ -41,12 +41,14 @@ class Fence:
 class Unit:
     """Everything that one transaction writes, all or none.
 
-    cas: (row as it will be, version that it must still have). outbox: (topic, root id) rows for the relay. locks_take:
-    resources for the root, all or none. locks_free: whether all locks of the root are freed.
+    cas: (row as it will be, version that it must still have). changed: for each of `cas` the columns that may differ
+    from what is stored; empty means all. outbox: (topic, root id) rows for the relay. locks_take: resources for the
+    root, all or none. locks_free: whether all locks of the root are freed.
     """
 
     root_id: str
     cas: tuple[tuple[Command, int], ...] = ()
+    changed: tuple[frozenset[str], ...] = ()
     new_commands: tuple[Command, ...] = ()
     events: tuple[Event, ...] = ()
     new_attempts: tuple[Attempt, ...] = ()
@@ -71,6 +73,7 @@ class Draft:
         self._before = {row.command_id: row for row in (saga.root, *saga.members)}
         self._rows = dict(self._before)
         self._changes: dict[str, dict[str, Any]] = {}
+        self._touched: dict[str, set[str]] = {}
         self._order = [row.command_id for row in saga.members]
         self._root_id = saga.root.command_id
         self._actor = actor
@@ -116,6 +119,7 @@ class Draft:
         """One row as it will be."""
         changes = self._changes.pop(command_id, None)
         if changes is not None:
+            self._touched.setdefault(command_id, set()).update(changes)
             self._rows[command_id] = evolved(self._rows[command_id], changes)
         return self._rows[command_id]
 
@@ -207,7 +211,7 @@ class Draft:
 
     def unit(self) -> Unit:
         """The commit. Each changed row's version rises by one; the root's always does."""
-        cas = []
+        cas, changed = [], []
         for command_id in (self._root_id, *self._order):
             before = self._before.get(command_id)
             if command_id in self._new or before is None:
@@ -215,12 +219,14 @@ class Draft:
             if command_id == self._root_id or command_id in self._changes or self._rows[command_id] is not before:
                 self.set(command_id, version=before.version + 1)
                 cas.append((self.row(command_id), before.version))
+                changed.append(frozenset(self._touched[command_id]))
         new_attempts, attempts = _split(self._attempts, self._attempts_before)
         new_approvals, approvals = _split(self._approvals, self._approvals_before)
         new_reviews, reviews = _split(self._reviews, self._reviews_before)
         return Unit(
             root_id=self._root_id,
             cas=tuple(cas),
+            changed=tuple(changed),
             new_commands=tuple(self.row(command_id) for command_id in self._new),
             events=tuple(self._events),
             new_attempts=new_attempts,

@@ -147,8 +147,8 @@ def restrictions(conn: Connection) -> tuple[Restriction, ...]:
 
 def in_force(conn: Connection, scopes: tuple[str, ...]) -> tuple[str, ...]:
     """Which of these scopes are restricted (outside a fence: only a hint)."""
-    column = schema.RESTRICTIONS.c.scope
-    return tuple(conn.execute(select(column).where(column.in_(scopes)).order_by(column)).scalars())
+    found = statements.fetch_in(conn, statements.of(conn).restrictions, scopes)
+    return tuple(sorted({row[0] for row in found}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,14 @@ def find(conn: Connection, command_id: str) -> Command | None:
 
 def find_by_key(conn: Connection, tenant: str, key: str) -> Command | None:
     """The command that holds that idempotency key."""
-    return _one(conn, and_(C.tenant == tenant, C.idempotency_key == key))
+    found = statements.fetch(conn, statements.of(conn).command_by_key, (tenant, key))
+    return COMMAND.load(found[0]) if found else None
+
+
+def workflow_roots(conn: Connection, tenant: str, workflow_id: str) -> tuple[Command, ...]:
+    """Every saga about one business object, in no order."""
+    found = statements.fetch(conn, statements.of(conn).workflow_roots, (tenant, workflow_id))
+    return tuple(COMMAND.load(row) for row in found)
 
 
 def newest_generation(conn: Connection, tenant: str, key_without_generation: str) -> Command | None:

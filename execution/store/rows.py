@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Final, Generic, TypeVar, get_type_hints
+from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import Boolean, Row, Table
 
@@ -34,6 +34,8 @@ Values = tuple[Any, ...]
 """The columns of one row, in a statement's order."""
 
 _BY_NAME: Final[Mapping[str, EventType]] = {str(t): t for t in (*Trigger, *Fact)}
+OPTIONAL: Final = frozenset({"phase"})
+"""Columns that hold a member of an enum or nothing."""
 _BOOLEANS: Final = {0: False, 1: True}
 """A driver that is asked in plain text answers numbers; True and False are found here too."""
 IMMUTABLE: Final = frozenset(
@@ -88,8 +90,13 @@ class Mapped(Generic[T]):
         }
         self._cls = cls
         self._stored = tuple((name, dict(members)) for name, members in {**booleans, **enums}.items())
-        self.values: Callable[[T], Values] = _getter(cls, self.columns, enums)
-        self.changes: Callable[[T], Values] = _getter(cls, self.mutable, enums)
+        self._enums = enums
+        self.values: Callable[[T], Values] = _getter(self.columns, enums)
+        self.changes: Callable[[T], Values] = _getter(self.mutable, enums)
+
+    def getter(self, names: Sequence[str]) -> Callable[[T], Values]:
+        """What fetches these columns of an instance, in this order."""
+        return _getter(names, self._enums)
 
     def load(self, row: Row[Any] | Sequence[Any]) -> T:
         """The dataclass of a row that holds all columns in order."""
@@ -101,19 +108,29 @@ class Mapped(Generic[T]):
         return self._cls(**values)
 
 
-def _getter(cls: type[Any], names: Sequence[str], enums: Mapping[str, Any]) -> Callable[[Any], Values]:
+def _getter(names: Sequence[str], enums: Mapping[str, Any]) -> Callable[[Any], Values]:
     """Enums leave as plain strings: a driver adapts a subclass of str many times slower."""
-    optional = {name for name, hint in get_type_hints(cls).items() if hint == Phase | None}
-    if not optional & set(names):
-        return attrgetter(*(f"{name}._value_" if name in enums else name for name in names))
-    where = names.index("phase")
-    before, after = names[:where], names[where + 1 :]
-    head = attrgetter(*(f"{name}._value_" if name in enums else name for name in before))
-    tail = attrgetter(*(f"{name}._value_" if name in enums else name for name in after))
+    if len(names) == 1:
+        return _one_column(names[0])
+    get = attrgetter(*(f"{name}._value_" if name in enums and name not in OPTIONAL else name for name in names))
+    places = [place for place, name in enumerate(names) if name in OPTIONAL]
+    if not places:
+        return get
+    (place,) = places
 
-    def values(row: Command) -> Values:
-        phase = row.phase
-        return (*head(row), None if phase is None else phase.value, *tail(row))
+    def values(row: Any) -> Values:
+        found = get(row)
+        member = found[place]
+        return found if member is None else (*found[:place], member.value, *found[place + 1 :])
+
+    return values
+
+
+def _one_column(name: str) -> Callable[[Any], Values]:
+    get = attrgetter(name)
+
+    def values(row: Any) -> Values:
+        return (get(row),)
 
     return values
 

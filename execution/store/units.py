@@ -14,18 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
+from execution.core.command import Command
 from execution.core.draft import Fence, Unit
 from execution.core.states import ApprovalState
 from execution.store import rows, schema, statements
 from execution.store.errors import Duplicate, FenceRefused, LocksHeld, Refusal, Stale, StoreError
 from execution.store.statements import Statements, fetch, fetch_in, many
 
-T = TypeVar("T")
+WHOLE: Final = frozenset[str]()
+"""No column named: any may have changed."""
 HOLDING: Final = ("freeze:", "revoked:key:", "revoked:tenant:")
 """Scopes that hold everything. Any other revocation spares what may finish after the pivot."""
 
@@ -159,16 +161,27 @@ def _tenant(conn: Connection, unit: Unit) -> str:
 
 def _write(conn: Connection, sql: Statements, units: Sequence[Unit]) -> None:
     """Everything in a fixed order of tables, updates sorted by key: two writers never wait for each other in a ring."""
-    changes, command = rows.COMMAND.changes, rows.COMMAND.values
-    guarded = [(*changes(row), row.command_id, expected) for unit in units for row, expected in unit.cas]
-    guarded.sort(key=_guard_key)
-    if many(conn, sql.update_command, guarded) != len(guarded):
-        raise Stale("a row has another version than expected")
+    command = rows.COMMAND.values
+    _update_guarded(conn, sql, units)
     many(conn, sql.insert_command, [command(row) for unit in units for row in unit.new_commands])
     many(conn, sql.insert_event, [rows.event_values(event) for unit in units for event in unit.events])
     _beside(conn, sql, units)
     many(conn, sql.insert_outbox, [(topic, unit.root_id) for unit in units for topic in unit.outbox])
     _write_locks(conn, sql, units)
+
+
+def _update_guarded(conn: Connection, sql: Statements, units: Sequence[Unit]) -> None:
+    """One statement for all rows in which the same columns change. Each addresses one row, so the sums prove each."""
+    groups: dict[frozenset[str], list[tuple[Command, int]]] = {}
+    for unit in units:
+        for place, guarded in enumerate(unit.cas):
+            groups.setdefault(unit.changed[place] if unit.changed else WHOLE, []).append(guarded)
+    for changed, members in groups.items():
+        update = sql.guarded_update(changed)
+        values = [(*update.values(row), row.command_id, expected) for row, expected in members]
+        values.sort(key=_guard_key)
+        if many(conn, update.text, values) != len(values):
+            raise Stale("a row has another version than expected")
 
 
 def _guard_key(values: rows.Values) -> Any:

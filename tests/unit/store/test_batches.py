@@ -12,13 +12,15 @@ import pytest
 from sqlalchemy import Connection, event
 
 from execution.core.draft import Unit
-from execution.store import executors, registry
+from execution.core.states import CompensationState, Phase, State
+from execution.store import executors, registry, statements
 from execution.store.errors import StoreClosed, StoreUnavailable, UnknownCommit
 from execution.store.executors import InlineExecutor, ThreadExecutor
 from execution.store.opening import open_store
+from execution.store.rows import COMMAND
 from execution.store.units import apply_unit
 from execution.store.writer import Store
-from tests.unit.store.building import accept, command, noted, opened, outcomes, run_sync, stored, together
+from tests.unit.store.building import accept, command, draft_of, noted, opened, outcomes, run_sync, stored, together
 
 
 class _Commits:
@@ -97,6 +99,28 @@ async def test_a_unit_that_cannot_be_written_fails_alone(store: Store) -> None:
     results = await together(store.commit(good[0]), store.commit(poison), store.commit(good[1]))
     assert outcomes(results)[::2] == [None, None]
     assert isinstance(results[1], Exception)
+
+
+async def test_a_change_of_what_is_written_once_is_a_bug_and_never_silently_lost(store: Store) -> None:
+    draft = draft_of(await accept(store, "cmd_a"))
+    draft.set("cmd_a", workflow_id="wf_other")
+    assert outcomes(await together(store.commit(draft.unit()))) == ["AssertionError"]
+
+
+@pytest.mark.parametrize("kept", [0, 256])
+async def test_every_column_that_may_change_is_stored(store: Store, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    monkeypatch.setattr(statements, "COLUMN_SETS_MAX", kept)
+    monkeypatch.setattr(statements, "_COMPILED", {})
+    saga = await accept(store, "cmd_a")
+    values: dict[str, Any] = {"phase": Phase.UNWINDING, "state": State.FAILED, "human_review_required": True}
+    values["compensation_state"] = CompensationState.DONE
+    for place, name in enumerate(COMMAND.mutable):
+        if name not in {"version", *values}:
+            values[name] = place if name.endswith(("_ms", "_count", "_epoch", "_seq")) else f"v{place}"
+    draft = draft_of(saga)
+    draft.set("cmd_a", **values)
+    await store.commit(draft.unit())
+    assert await stored(store, "cmd_a") == draft.committed()
 
 
 async def test_a_locked_database_is_unavailable_and_nothing_is_written(

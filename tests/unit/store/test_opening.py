@@ -112,7 +112,9 @@ def test_another_kind_of_database_is_refused(url: str) -> None:
 def test_the_fixed_statements_compile_for_postgresql_with_its_locks() -> None:
     sql = statements.Statements(postgresql.psycopg.dialect())  # type: ignore[no-untyped-call]  # untyped in SQLAlchemy
     assert sql.share_authority.endswith("FOR SHARE")
-    assert sql.update_command.endswith("WHERE commands.command_id = %s::VARCHAR AND commands.version = %s::BIGINT")
+    assert sql.guarded_update(frozenset()).text.endswith(
+        "WHERE commands.command_id = %s::VARCHAR AND commands.version = %s::BIGINT"
+    )
 
 
 def _create(database: Path, *then: str) -> None:
