@@ -3,44 +3,54 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from dataclasses import dataclass
 
 from execution.catalog import Previous
 from execution.core.command import Command
+from execution.core.identity import workflow_id
 from execution.core.states import TERMINAL, EffectClass, State
 from execution.store import registry
 from execution.store.connection import Connection
 
-VERSIONS_MAX: Final = 500
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The newest version that was published, and the newest that has not ended yet."""
+
+    previous: Previous
+    pending: Command | None
 
 
-def _roots(conn: Connection, tenant: str, site: str, object_id: str) -> tuple[Command, ...]:
-    wanted = registry.Filter(tenant=tenant, site=site, object_id=object_id)
-    return registry.page(conn, wanted, limit=VERSIONS_MAX)[0]
+def history_of(conn: Connection, *, tenant: str, site: str, object_id: str) -> History:
+    """Read both in one look."""
+    roots = registry.workflow_roots(conn, tenant, workflow_id(tenant, site, object_id))
+    unfinished = [root for root in roots if root.state not in TERMINAL]
+    return History(
+        previous=_newest_live(conn, roots),
+        pending=max(unfinished, key=lambda root: root.object_version, default=None),
+    )
 
 
-def newest_live(conn: Connection, *, tenant: str, site: str, object_id: str) -> Previous:
+def _newest_live(conn: Connection, roots: tuple[Command, ...]) -> Previous:
     """The newest version whose pivot succeeded, with the receipt of that write."""
-    best: tuple[int, Command, Command] | None = None
-    for root in _roots(conn, tenant, site, object_id):
-        if best is not None and root.object_version <= best[0]:
-            continue
-        pivot = next(
-            (
-                row
-                for row in registry.load_saga(conn, root.command_id).members
-                if row.effect_class is EffectClass.PIVOT and row.state is State.SUCCESS
-            ),
-            None,
-        )
+    for root in sorted(roots, key=lambda root: (root.object_version, root.created_at_ms), reverse=True):
+        pivot = _published(conn, root)
         if pivot is not None:
-            best = root.object_version, root, pivot
-    if best is None:
-        return Previous()
-    version, root, pivot = best
+            return _previous(root, pivot)
+    return Previous()
+
+
+def _published(conn: Connection, root: Command) -> Command | None:
+    if root.state not in (State.RUNNING, State.SUCCESS):
+        return None
+    members = registry.load_saga(conn, root.command_id).members
+    return next((r for r in members if r.effect_class is EffectClass.PIVOT and r.state is State.SUCCESS), None)
+
+
+def _previous(root: Command, pivot: Command) -> Previous:
     receipt = json.loads(pivot.receipt or "{}")
     return Previous(
-        version=version,
+        version=root.object_version,
         post_id=pivot.external_resource_id,
         external_version=pivot.external_version,
         url=receipt.get("reference") or None,
@@ -48,9 +58,3 @@ def newest_live(conn: Connection, *, tenant: str, site: str, object_id: str) -> 
         live=True,
         command_id=root.command_id,
     )
-
-
-def newest_pending(conn: Connection, *, tenant: str, site: str, object_id: str) -> Command | None:
-    """The newest version that has not ended yet."""
-    unfinished = [root for root in _roots(conn, tenant, site, object_id) if root.state not in TERMINAL]
-    return max(unfinished, key=lambda root: root.object_version, default=None)

@@ -21,7 +21,7 @@ from execution.core.draft import Draft
 from execution.core.events import Fact
 from execution.core.identity import BusinessKey, differing, fingerprint, generation_suffix
 from execution.core.states import Phase, Settlement
-from execution.history import newest_live, newest_pending
+from execution.history import History, history_of
 from execution.opening import ARTIFACT, Incoming, authority_of, grant_of, grant_until_ms, new_saga, opening
 from execution.ports import Clock, Ids
 from execution.proposal import Accepted, IntakeRefused, Proposal, Proposer
@@ -94,10 +94,14 @@ class Intake:
             object_id=proposal.object_id,
             version=proposal.version,
         )
-        previous = await self._store.hot(lambda conn: self._previous(conn, proposer.tenant, proposal))
-        known = await self._store.hot(lambda conn: registry.newest_generation(conn, key.tenant, key.shown()))
+
+        def known(conn: Connection) -> tuple[Previous, Command | None]:
+            newest = registry.newest_generation(conn, key.tenant, key.shown())
+            return self._history(conn, proposer.tenant, proposal).previous, newest
+
+        previous, newest = await self._store.hot(known)
         print_ = fingerprint(proposal.arguments)
-        if known is not None and proposal.repeat_of is None:
+        if newest is not None and proposal.repeat_of is None:
             plan = Plan(params={}, resources=())
         else:
             plan = await self._planned(intent, proposal, sha256, previous)
@@ -132,8 +136,8 @@ class Intake:
             raise IntakeRefused("payload_missing", field="payload_ref")
         return replace(proposal, content=found.content), sha256
 
-    def _previous(self, conn: Connection, tenant: str, proposal: Proposal) -> Previous:
-        return newest_live(conn, tenant=tenant, site=proposal.site, object_id=proposal.object_id)
+    def _history(self, conn: Connection, tenant: str, proposal: Proposal) -> History:
+        return history_of(conn, tenant=tenant, site=proposal.site, object_id=proposal.object_id)
 
     # -- inside the transaction -----------------------------------------------------------------------------------
 
@@ -151,9 +155,10 @@ class Intake:
         if not incoming.plan.params:
             return None
         generation = self._generation(conn, newest, incoming)
-        if self._previous(conn, proposer.tenant, proposal) != incoming.previous:
+        history = self._history(conn, proposer.tenant, proposal)
+        if history.previous != incoming.previous:
             return None
-        pending = newest_pending(conn, tenant=proposer.tenant, site=proposal.site, object_id=proposal.object_id)
+        pending = history.pending
         if pending is not None and pending.object_version > proposal.version:
             raise IntakeRefused("stale_version", field="version", limit=pending.object_version, actual=proposal.version)
         if (

@@ -12,7 +12,7 @@ from execution.core.command import Command, Saga
 from execution.core.definition import Step
 from execution.core.draft import Draft, Unit
 from execution.core.events import Fact, canonical
-from execution.core.identity import BusinessKey
+from execution.core.identity import BusinessKey, workflow_id
 from execution.core.states import Blocker, EffectClass, Kind, Phase, State
 from execution.core.transitions import Trigger
 from execution.ports import Ids
@@ -69,7 +69,7 @@ def _root(incoming: Incoming, key: BusinessKey, policy: str, now: int, ids: Ids)
         object_kind=intent.object_kind,
         object_id=proposal.object_id,
         object_version=proposal.version,
-        workflow_id="wf_" + hashlib.sha256(f"{key.tenant}\0{key.site}\0{key.object_id}".encode()).hexdigest()[:26],
+        workflow_id=workflow_id(key.tenant, key.site, key.object_id),
         saga_id="saga_" + command_id.removeprefix("cmd_"),
         tenant=proposer.tenant,
         site=proposal.site,

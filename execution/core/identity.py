@@ -73,6 +73,11 @@ class BusinessKey:
         )
 
 
+def workflow_id(tenant: str, site: str, object_id: str) -> str:
+    """Names all work about one business object: its sagas of several versions and agents."""
+    return "wf_" + _base32(_digest((tenant, site, object_id)), 26)
+
+
 def generation_suffix(command_id: str) -> str:
     """The suffix that a deliberate repetition of that command carries in its key and all step keys."""
     return "#" + _base32(hashlib.sha256(command_id.encode()).digest(), GENERATION_CHARS)

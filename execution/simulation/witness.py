@@ -178,8 +178,10 @@ class Witness:
         }
         if what == "revoked" and kind == "token":
             return name.endswith(f" {row.capability_id}")
-        if kind in ("key", "client"):
+        if kind == "key":
             return True
+        if kind == "client":
+            return name.removeprefix("client_") == row.principal.removeprefix("agent:")
         return kind in values and (kind == "all" or values[kind] == name)
 
     def _approved(self, row: Command, attempt: Attempt) -> None:

@@ -86,12 +86,15 @@ class Statements:
         self.saga_attempts = self._of_root(rows.ATTEMPT, "fenced_at_ms", "attempt_id")
         self.saga_approvals = self._of_root(rows.APPROVAL, "requested_at_ms", "approval_id")
         self.saga_reviews = self._of_root(rows.REVIEW, "opened_at_ms", "review_id")
-        held = (command.table.c.tenant == bindparam("tenant_"), command.table.c.idempotency_key == bindparam("key_"))
-        self.command_by_key = self._text(select(command.table).where(*held), ("tenant_", "key_"))
-        c = command.table.c
-        roots = (c.tenant == bindparam("tenant_"), c.workflow_id == bindparam("workflow_"), c.parent_id.is_(None))
-        self.workflow_roots = self._text(select(command.table).where(*roots), ("tenant_", "workflow_"))
+        self.command_by_key, self.workflow_roots = self._lookups(command.table)
         self.lock_owners = self._in(locks.resource, locks.tenant, locks.resource, locks.owner)
+
+    def _lookups(self, table: Table) -> tuple[str, str]:
+        """What acceptance asks: who holds a key, and which sagas are about an object."""
+        c, tenant = table.c, table.c.tenant == bindparam("tenant_")
+        by_key = select(table).where(tenant, c.idempotency_key == bindparam("key_"))
+        roots = select(table).where(tenant, c.workflow_id == bindparam("workflow_"), c.parent_id.is_(None))
+        return self._text(by_key, ("tenant_", "key_")), self._text(roots, ("tenant_", "workflow_"))
 
     def _text(self, statement: Executable, names: Sequence[str], *, inline: bool = False) -> str:
         kwargs = {"literal_binds": True} if inline else {}
