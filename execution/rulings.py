@@ -127,6 +127,7 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
             _close_attempts(draft, command_id)
             draft.move(command_id, Trigger.RULED_ABSENT, next_retry_at_ms=draft.now_ms, claim_count=0)
             _back_before_pivot(draft, command_id)
+            _resume_unwinding(draft)
         case Verdict.ABANDON:
             _abandon(draft, command_id)
         case Verdict.REBASE:
