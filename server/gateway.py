@@ -22,6 +22,7 @@ from capabilities.details import AuthorizationDetail, Intent
 from capabilities.errors import CredentialCode, CredentialError, KeyFileError, ScopeError
 from capabilities.grant import find_detail, may_query, permits, query_scopes
 from capabilities.keyfile import read_private_file
+from capabilities.resources import QueryScope
 from capabilities.revocation import RevocationScope, scopes_of, token_scope
 from capabilities.token import Capability, Verifier
 from execution.ports import Clock
@@ -63,7 +64,7 @@ class Statuses(Protocol):
 
     async def view(self, command_id: str) -> CommandView | None: ...
     async def by_key(self, tenant: str, idempotency_key: str) -> CommandView | None: ...
-    async def recent(self, tenant: str, principal: str, limit: int = 10) -> tuple[CommandView, ...]: ...
+    async def recent(self, tenant: str, principal: str | None, limit: int = 10) -> tuple[CommandView, ...]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,10 +185,11 @@ class Gateway:
         return view
 
     async def latest(self) -> tuple[CommandView, ...]:
-        """The caller's last ten commands."""
+        """The caller's last ten commands; the tenant's for a caller who may ask about all of them."""
         capability = await self._asker()
         claims = capability.claims
-        views = await self._statuses.recent(claims.tenant, claims.sub)
+        everything = QueryScope() in query_scopes(claims.details)
+        views = await self._statuses.recent(claims.tenant, None if everything else claims.sub)
         return tuple(view for view in views if _visible(capability, view))
 
     async def _may_name(self, command_id: str | None, capability: Capability) -> str | None:

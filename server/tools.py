@@ -96,8 +96,8 @@ QUERY: Final = ToolText(
     title="Ask what happened to a proposal",
     description=(
         "Tell what is known about a command: what has happened for sure, what is unknown, what remains, who is waited "
-        "for, and what to tell the user. It reads the record and changes nothing. Without an id it lists your last ten "
-        "commands.\n"
+        "for, and what to tell the user. It reads the record and changes nothing. Without an id it lists the last "
+        "ten commands that you may ask about.\n"
         'Example: {"command_id": "cmd_01kb9zq3m4n5p6q7r8s9t0v1w2", "wait_seconds": 10}'
     ),
     input_schema=input_schema(QueryCommandStatus),

@@ -30,6 +30,8 @@ async def test_a_token_that_only_asks_sees_everything_and_proposes_nothing(home:
         home.issue("--query-only", "--any", agent="auditor")
         seen = answer(await reader.call("query_command_status", command_id=command_id))
         assert seen["command_id"] == command_id
+        listed = answer(await reader.call("query_command_status"))
+        assert [line["command_id"] for line in listed["commands"]] == [command_id]
         assert (await reader.refused("propose_publish", **ARTICLE))["code"] == "intent_not_granted"
 
 
