@@ -33,6 +33,7 @@ _FIXES: Final = {
     "unknown_review": "See `remit review ls`.",
     "not_awaiting_approval": "See `remit why`.",
     "hash_differs": "What is asked for has changed: look at it again (`remit approve CMD --show`).",
+    "already_ended": "See `remit why`.",
     "approval_expired": "It was not approved in time; propose it again.",
     "proposer_cannot_approve": "Somebody else must approve it.",
     "too_late": "Publish a correction as the next version instead.",

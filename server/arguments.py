@@ -224,6 +224,9 @@ def _explain(error: ValidationError, model: type[Arguments]) -> Refusal:
 _PLAIN: Final = {
     "string_pattern_mismatch": "The value does not have the required form",
     "string_type": "A text is needed",
+    "string_too_long": "The text is too long",
+    "string_too_short": "The text is empty",
+    "too_long": "The list is too long",
     "int_type": 'A whole number is needed (7, not "7" or true)',
     "int_from_float": "A whole number is needed",
     "bool_type": "true or false is needed",

@@ -74,7 +74,10 @@ async def open_decision(at: Installation, wanted: Wanted, *, by: str, tokens: in
 
 def patterns(at: Installation, wanted: Wanted) -> tuple[str, ...]:
     """Resource patterns: a wildcard may only be the last segment, so that every site is spelt out."""
-    sites = sorted(at.config.settings.site) if wanted.site == "*" else [wanted.site]
+    known = sorted(at.config.settings.site)
+    if wanted.site != "*" and known and wanted.site not in known:
+        raise ConfigError(f"--site {wanted.site}", "there is no such site here", f"Use one of: {', '.join(known)}.")
+    sites = known if wanted.site == "*" else [wanted.site]
     return tuple(f"site/{site}/{wanted.article}" for site in sites)
 
 

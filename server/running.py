@@ -15,7 +15,7 @@ from execution.bus.memory import MemoryBus
 from execution.store.errors import StoreError
 from execution.store.meta import tick
 from server.app import Installation, opened
-from server.config import Config
+from server.config import TOKEN_FILE_VARIABLE, Config
 from server.sandbox_process import running_sandbox
 from server.telemetry import JsonFormatter
 
@@ -36,6 +36,8 @@ async def run_gateway(config: Config, wire: Wire, version: str, formatter: JsonF
     stop = asyncio.Event()
     async with opened(config) as at:
         warn_about_credentials(config)
+        if config.token_file is None:
+            log.warning("no token file is named, so every call will be refused: set %s", TOKEN_FILE_VARIABLE)
         bus = MemoryBus()
         tools = at.tools(wake=bus.publish if with_worker else None)
         tasks = [asyncio.create_task(serve(tools, version, wire, stop), name="gateway")]

@@ -126,18 +126,21 @@ def _request(at: Installation, decision: Decision, wanted: Wanted, limits: dict[
 
 
 def _show_issued(claims: Claims, raw: str, out: Path | None, as_json: bool) -> None:
+    from server.results import moment
+
     data: dict[str, Any] = {
         "token_id": claims.jti,
         "decision_id": claims.dec,
         "agent": claims.sub,
         "expires": claims.exp,
     }
+    told = data | {"expires": moment(claims.exp * 1_000)}
     data |= {"file": str(out)} if out is not None else {"token": raw}
     if out is None and not as_json:
         Output(as_json).note(f"{claims.jti} for {claims.sub}, decision {claims.dec}")
         print(raw)
         return
-    Output(as_json).show(data, fields([*data.items()]))
+    Output(as_json).show(data, fields([*(data | told).items()]))
 
 
 @tokens.command("inspect")
@@ -147,6 +150,7 @@ def inspect(
     """Verify a token file as the gateway would, and show what it allows (never its text)."""
     from capabilities.details import hash_details
     from capabilities.keyfile import read_private_file
+    from server.results import moment
 
     async def work(at: Installation) -> None:
         raw = read_private_file(file).decode("ascii", "replace").strip()
@@ -163,7 +167,8 @@ def inspect(
             "details_hash": hash_details(claims.details),
             "details": [detail.to_json() for detail in claims.details],
         }
-        shown = [(name, value) for name, value in data.items() if name != "details"]
+        told = data | {"expires": moment(claims.exp * 1_000)}
+        shown = [(name, value) for name, value in told.items() if name != "details"]
         grants = [(d.intent.value, " ".join(d.resources), d.limits.max_uses) for d in claims.details]
         Output(as_json).show(data, fields(shown), table(["intent", "resources", "uses"], grants))
 

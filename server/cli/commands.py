@@ -70,7 +70,8 @@ def list_commands(
         views = await at.status.recent(at.tenant, principal, limit)
         rows = [(v.command_id, v.site, f"{v.object_id} v{v.object_version}", v.state, v.principal) for v in views]
         documents = [_brief(view) for view in views]
-        Output(as_json).show({"commands": documents}, table(["command", "site", "article", "state", "by"], rows))
+        shown = table(["command", "site", "article", "state", "by"], rows) if rows else line("No commands yet.")
+        Output(as_json).show({"commands": documents}, shown)
 
     with_installation(home, work)
 

@@ -123,6 +123,10 @@ def freeze_on(
 
     async def work(at: Installation) -> None:
         by, now_ms = acting(at, operator), at.clock.now_ms()
+        known = at.config.settings.site
+        if scope.startswith("site:") and scope.removeprefix("site:") not in known:
+            fix = f"Nothing was frozen. Use one of: {', '.join(f'site:{name}' for name in sorted(known))}."
+            raise CommandFailed("unknown_site", "There is no such site here.", fix, Exit.USAGE)
         fresh = await at.store.transact(
             lambda conn: authority.restrict(conn, named, reason=reason, by=by, now_ms=now_ms)
         )

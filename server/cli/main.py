@@ -34,11 +34,12 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code."""
     output = Output(as_json="--json" in arguments)
     try:
-        result = app(args=list(arguments), prog_name="remit", standalone_mode=False)
+        words = ["version"] if list(arguments) == ["--version"] else list(arguments)
+        result = app(args=words, prog_name="remit", standalone_mode=False)
     except CommandFailed as error:
         return output.fail(error)
     except typer.TyperException as error:
-        return output.fail(CommandFailed("usage", error.format_message(), "See `remit --help`.", Exit.USAGE))
+        return _misused(output, error)
     except (typer.Abort, KeyboardInterrupt):
         return output.fail(CommandFailed("interrupted", "Interrupted."))
     except ConfigError as error:
@@ -51,6 +52,20 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return output.fail(CommandFailed("os_error", f"{error.filename or 'system'}: {error.strerror or 'failed'}"))
     return result if isinstance(result, int) else Exit.OK
+
+
+def _misused(output: Output, error: typer.TyperException) -> int:
+    """Wrong words. A group that was called without a command shows its help, and programs one line."""
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return output.fail(CommandFailed("usage", error.format_message(), "See `remit --help`.", Exit.USAGE))
+    fix, message = f"See `{context.command_path} --help`.", error.format_message()
+    if message == context.get_help():
+        if not output.as_json:
+            print(message, file=sys.stderr)
+            return Exit.USAGE
+        message = "A command is missing."
+    return output.fail(CommandFailed("usage", message, fix, Exit.USAGE))
 
 
 def _from_capability(error: CapabilityError) -> CommandFailed:

@@ -41,7 +41,7 @@ def verify(home: HomeOption = None, as_json: JsonOption = False) -> None:
             "events": events,
             "findings": [{"command_id": f.command_id, "kind": f.kind.value, "seq": f.seq} for f in findings],
         }
-        good = line(f"{commands} commands, {events} events: every chain is whole.", "bold green")
+        good = line(f"{commands} commands and steps, {events} events: every chain is whole.", "bold green")
         rows = [(f.command_id, f.kind.value, f.seq, f.detail) for f in findings]
         Output(as_json).show(data, table(["command", "finding", "seq", "detail"], rows) if findings else good)
         return Exit.FAILED if findings else Exit.OK

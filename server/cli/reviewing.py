@@ -32,9 +32,8 @@ def list_reviews(home: HomeOption = None, as_json: JsonOption = False) -> None:
         found = await at.operations().reviews()
         rows = [(r.review_id, r.kind.value, r.root_id, r.owner, moment(r.opened_at_ms), r.verdicts) for r in found]
         documents = [_document(item) for item in found]
-        Output(as_json).show(
-            {"reviews": documents}, table(["review", "kind", "command", "owner", "since", "verdicts"], rows)
-        )
+        columns = ["review", "kind", "command", "owner", "since", "verdicts"]
+        Output(as_json).show({"reviews": documents}, table(columns, rows) if rows else line("No open questions."))
 
     with_installation(home, work)
 

@@ -31,6 +31,9 @@ def test_init_refuses_to_touch_what_is_there(home: Home) -> None:
         (("token", "issue", "--agent", "Not A Name"), 2),
         (("token", "issue", "--agent", "writer", "--ttl", "2h"), 2),
         (("freeze", "on", "--scope", "everything"), 2),
+        (("freeze", "on", "--scope", "site:no-such-site"), 2),
+        (("token", "issue", "--agent", "writer", "--site", "no-such-site"), 1),
+        (("token",), 2),
         (("review", "rule", "rev_x", "perhaps"), 2),
         (("status", "cmd_01kb9zq3m4n5p6q7r8s9t0v1w2"), 1),
         (("review", "show", "rev_x"), 1),
@@ -43,6 +46,20 @@ def test_an_error_is_one_line_with_its_exit_code(untouched: Home, arguments: tup
     assert done.code == code
     assert done.document["error"]["message"]
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("token",)])
+def test_a_group_without_a_command_shows_its_help(words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "server", *words],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_MAX_S,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(" ".join(("Usage: remit", *words)))
+    assert "<U+" not in done.stderr
 
 
 def test_a_missing_home_says_how_to_make_one(tmp_path: Path) -> None:
