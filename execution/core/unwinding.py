@@ -59,6 +59,7 @@ def start_unwinding(draft: Draft, reason: str, at: Horizon) -> None:
     _void_approvals(draft, reason)
     if not to_compensate(draft.saga):
         draft.phase(Phase.UNWOUND)
+        draft.unblock(Blocker.HELD)
         draft.free_locks()
         return
     draft.move(root_id, Trigger.UNWIND_STARTED, {"reason": reason}, completed_at_ms=None)
