@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tests.benchmarks import bound, engine, store
+from tests.benchmarks import bound, engine, serving, store
 from tests.benchmarks.measure import COMMITS, STEPS, Measured, fsync_ms, median
 
-ROUNDS: Final = 5
+ROUNDS: Final = 3
 SAGAS: Final = {1: 150, 32: 1500}
 Run = Callable[..., Awaitable[Measured]]
 WAYS: Final[dict[str, Run]] = {"bound": bound.run, "store": store.run, "product": engine.run}
@@ -28,6 +28,7 @@ def main() -> None:
         print(f"no-op saga, {STEPS} steps, {COMMITS} durable commits; fdatasync {fsync_ms(Path(scratch)):.2f} ms")
         for concurrency, sagas in SAGAS.items():
             _compare(Path(scratch), concurrency, sagas)
+        serving.report(Path(scratch))
 
 
 def _compare(folder: Path, concurrency: int, sagas: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +22,7 @@ from execution.proposal import Proposal, Proposer
 from execution.settings import EngineSettings
 from execution.store import registry
 from execution.store.opening import open_store
+from execution.store.writer import Store
 from execution.worker import Worker
 from tests.benchmarks.measure import STEPS, Measured, measure
 from tests.benchmarks.noop import DIGEST, URL
@@ -126,9 +129,21 @@ class Ended(Worker):
             end.set_result(None)
 
 
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[tuple[Store, Catalog, Numbers]]:
+    """A fresh database and what runs over it."""
+    store = open_store(path)
+    yield store, Catalog([INTENT]), Numbers()
+    await store.close()
+
+
 async def run(path: Path, *, sagas: int, concurrency: int) -> Measured:
     """Measure on a fresh database."""
-    store, catalog, numbers = open_store(path), Catalog([INTENT]), Numbers()
+    async with opened(path) as (store, catalog, numbers):
+        return await _run(store, catalog, numbers, sagas=sagas, concurrency=concurrency)
+
+
+async def _run(store: Store, catalog: Catalog, numbers: Numbers, *, sagas: int, concurrency: int) -> Measured:
     worker = Ended(
         store=store,
         catalog=catalog,
@@ -148,7 +163,7 @@ async def run(path: Path, *, sagas: int, concurrency: int) -> Measured:
 
     async def saga(number: int) -> None:
         nonlocal last
-        accepted = await intake.propose(_proposal(number), _proposer(number))
+        accepted = await intake.propose(proposal(number), proposer(number))
         last = accepted.command_id
         end = worker.ends[last] = asyncio.get_running_loop().create_future()
         await end
@@ -158,11 +173,11 @@ async def run(path: Path, *, sagas: int, concurrency: int) -> Measured:
     assert ended.root.state is State.SUCCESS
     stop.set()
     await working
-    await store.close()
     return measured
 
 
-def _proposal(number: int) -> Proposal:
+def proposal(number: int) -> Proposal:
+    """Something new to do."""
     return Proposal(
         intent="noop",
         site="blog",
@@ -173,7 +188,8 @@ def _proposal(number: int) -> Proposal:
     )
 
 
-def _proposer(number: int) -> Proposer:
+def proposer(number: int) -> Proposer:
+    """Somebody with a token of one use."""
     return Proposer(
         principal="agent:bench",
         client_id="bench",
