@@ -118,7 +118,7 @@ def exit_code(view: CommandView) -> Exit:
         return Exit.UNKNOWN
     if view.reviews:
         return Exit.REVIEW
-    return Exit.APPROVAL if "AWAITING_APPROVAL" in view.blockers else Exit.OK
+    return Exit.APPROVAL if _awaits_approval(view) else Exit.OK
 
 
 def as_document(view: CommandView) -> dict[str, Any]:
@@ -148,11 +148,16 @@ def next_for(view: CommandView) -> str:
     if view.reviews:
         review = view.reviews[0]
         return f"`remit review show {review.review_id}`, then rule: {', '.join(review.verdicts)}."
-    if "AWAITING_APPROVAL" in view.blockers:
+    if _awaits_approval(view):
         return f"`remit approve {view.command_id}`, or `remit reject {view.command_id} --reason …`."
     if "HELD" in view.blockers:
         return "Publishing is frozen: `remit freeze ls`, `remit freeze off`."
-    return "Nothing." if view.done else "Nothing by you: a worker goes on by itself."
+    return "Nothing." if view.done else "Nothing by you: a worker goes on (`remit serve` or `remit worker` must run)."
+
+
+def _awaits_approval(view: CommandView) -> bool:
+    """The blocker stays until a worker has seen the answer; a person is done once it is given."""
+    return "AWAITING_APPROVAL" in view.blockers and view.approval.state == "PENDING"
 
 
 async def _names(at: Installation, command_id: str) -> dict[str, str]:

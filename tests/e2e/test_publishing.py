@@ -36,6 +36,16 @@ async def test_a_proposal_is_published_once_after_a_person_approved_it(home: Hom
         assert home.remit("verify").document["ok"] is True
 
 
+async def test_who_approved_while_nothing_runs_is_not_asked_again(home: Home) -> None:
+    home.issue()
+    async with agent(home) as writer:
+        command_id = (await writer.settled((await writer.propose())["command_id"]))["command_id"]
+    assert home.remit("why", command_id).code == 6
+    assert home.approve(command_id).code == 0
+    told = home.remit("why", command_id)
+    assert (told.code, "remit approve" in told.document["next"]) == (0, False)
+
+
 async def test_what_a_person_rejects_is_undone_and_never_public(home: Home) -> None:
     home.issue()
     async with agent(home) as writer:
