@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection, select, update
 
 from execution.store import schema
 from execution.store.errors import ArtifactTooLarge, NameTaken
-from execution.store.statements import insert_new
+from execution.store.statements import insert_new, of, one
+
+_COLUMNS: Final = tuple(schema.ARTIFACTS.columns.keys())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +34,9 @@ def put(conn: Connection, content: bytes, *, media_type: str, now_ms: int, bytes
     if len(content) > bytes_max:
         raise ArtifactTooLarge(f"{len(content)} bytes exceed {bytes_max}")
     digest = hashlib.sha256(content).hexdigest()
-    row = {"sha256": digest, "content": content, "size": len(content)}
-    if not insert_new(conn, schema.ARTIFACTS, {**row, "media_type": media_type, "created_at_ms": now_ms}):
+    row = {"sha256": digest, "content": content, "size": len(content), "media_type": media_type}
+    values = tuple((row | {"created_at_ms": now_ms}).get(name) for name in _COLUMNS)
+    if one(conn, of(conn).insert_artifact, values) != 1:
         a = schema.ARTIFACTS
         erased = update(a).where(a.c.sha256 == digest, a.c.content.is_(None))
         conn.execute(erased.values(content=content, erased_at_ms=None))

@@ -161,8 +161,7 @@ class Authority:
 
 def authority(conn: Connection) -> Authority:
     """The shared row as it is."""
-    table = schema.AUTHORITY.c
-    revision, policy_hash = conn.execute(select(table.revision, table.policy_hash).where(table.id == 1)).one()
+    ((revision, policy_hash),) = statements.fetch(conn, statements.of(conn).share_authority)
     return Authority(revision=revision, policy_hash=policy_hash)
 
 

@@ -74,6 +74,9 @@ class Statements:
             approvals.expires_at_ms,
         )
         uses = schema.TOKEN_USES.c
+        names = tuple(schema.ARTIFACTS.columns.keys())
+        stored = _insert_of(dialect)(schema.ARTIFACTS).values({name: bindparam(name) for name in names})
+        self.insert_artifact = self._text(stored.on_conflict_do_nothing(), names)
         self.insert_grant = self._insert(schema.GRANTS, tuple(schema.GRANTS.columns.keys()))
         names = tuple(schema.TOKEN_USES.columns.keys())
         fresh = _insert_of(dialect)(schema.TOKEN_USES).values({name: bindparam(name) for name in names})
