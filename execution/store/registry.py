@@ -32,8 +32,6 @@ def load_saga(conn: Connection, root_id: str) -> Saga:
     commands = _of_root(conn, COMMAND, sql.saga_commands, root_id)
     if not commands:
         raise NotFound(root_id)
-    if commands[0].claim_count == 0:  # nobody has worked on it yet, so nothing stands beside its rows
-        return Saga(root=commands[0], members=commands[1:])
     return Saga(
         root=commands[0],
         members=commands[1:],
