@@ -88,6 +88,8 @@ class Operations:
 
         def change(saga: Saga, draft: Draft) -> None:
             alive = saga.approval_pending_or_given()
+            if saga.root.state in (State.FAILED, State.COMPENSATED):
+                raise OperationRefused("already_ended", _standing(saga))
             if saga.root.phase is not Phase.PRE_PIVOT or saga.root.is_terminal:
                 raise OperationRefused("too_late", _standing(saga))
             if alive is None:
@@ -207,7 +209,7 @@ def _standing(saga: Saga) -> str:
     """What exists, in a few words."""
     pivot = next((row for row in saga.members if row.effect_class is EffectClass.PIVOT), None)
     if pivot is not None and pivot.state is State.SUCCESS:
-        return f"published as {pivot.external_resource_id}"
+        return f"published as post {pivot.external_resource_id}"
     if pivot is not None and saga.root.phase is Phase.POST_PIVOT:
         return "publishing has begun and its outcome is being found out"
     return f"the command is {saga.root.state}"

@@ -32,6 +32,12 @@ _ENDINGS: Final = {
 }
 
 
+_CORRECTABLE: Final = {
+    "unknown_term": "A category or tag that it names does not exist on the site.",
+}
+"""What whoever proposed can put right in the next version, by error code."""
+
+
 def say_to_user(
     saga: Saga,
     word: str,
@@ -74,6 +80,7 @@ def _ended(saga: Saga, what: str, live: bool, given_up: tuple[str, ...]) -> str:
             return f"{what} was published, and what stands there now is not what was published.{gaps}"
         return f"{what} is {'published and verified' if live else 'done'}.{gaps}"
     why = _ENDINGS.get(root.ending or "", "It failed before it could be published.")
+    why = _CORRECTABLE.get(root.error_code or "", why)
     undone = " What had been prepared was undone." if root.state is State.COMPENSATED else ""
     return f"{what} was not published. {why}{undone}"
 
@@ -94,10 +101,10 @@ def _still(word: str, unknown: tuple[str, ...], review: tuple[str, ...]) -> str:
     return waiting.get(word, "The work goes on.")
 
 
-def next_action(word: str, done: bool) -> str:
-    """wait | tell_user | stop: what an agent should do with this answer."""
+def next_action(word: str, done: bool, error_code: str | None = None) -> str:
+    """wait | tell_user | stop | fix_input: what an agent should do with this answer."""
     if done:
-        return "stop"
+        return "fix_input" if word in (State.FAILED, State.COMPENSATED) and error_code in _CORRECTABLE else "stop"
     return "wait" if word in _SOON else "tell_user"
 
 

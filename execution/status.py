@@ -216,7 +216,7 @@ def view_of(saga: Saga) -> CommandView:
             review=folded.review,
             given_up=folded.given_up,
         ),
-        next_action=next_action(folded.word, folded.done),
+        next_action=next_action(folded.word, folded.done, root.error_code),
         next_poll_after_s=poll_after_s(folded.word, folded.done),
         external_version=pivot.external_version if pivot is not None and folded.live else None,
         reference=pivot.result_reference if pivot is not None and folded.live else None,

@@ -188,3 +188,10 @@ def test_a_saga_without_a_pivot_is_executed_when_it_is_done() -> None:
 def test_what_is_turning_back_goes_backward_before_it_compensates() -> None:
     assert view_of(saga(ending="cancelled")).answers.direction == "backward"
     assert view_of(saga()).answers.direction == "forward"
+
+
+def test_what_the_proposer_can_correct_is_said_and_asked_for() -> None:
+    failed = saga(State.FAILED, state=State.FAILED, phase=Phase.UNWOUND, ending="failed", error_code="unknown_term")
+    view = view_of(failed)
+    assert (view.done, view.next_action) == (True, "fix_input")
+    assert "category or tag" in view.say_to_user
