@@ -170,6 +170,8 @@ def _present(draft: Draft, command_id: str, sighting: Sighting | None) -> None:
         record_receipt(draft, command_id, Receipt(resource_id="ruled", data={"ruled": True}), verified=False)
         _close_attempts(draft, command_id)
     draft.move(command_id, Trigger.RULED_PRESENT)
+    if draft.row(command_id).effect_class is EffectClass.PIVOT and draft.root.phase is Phase.PRE_PIVOT:
+        draft.phase(Phase.POST_PIVOT)
     _resume_unwinding(draft)
 
 
