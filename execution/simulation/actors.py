@@ -29,7 +29,7 @@ ARTICLE: Final = "article-0028"
 ANSWER_S: Final = 15.0
 """How long anybody waits for the gateway."""
 TRIES: Final = 8
-SAMPLES_S: Final = 7.0
+SAMPLES_S: Final = 9.0
 FREEZES: Final = (
     "freeze:all",
     f"freeze:tenant:{TENANT}",
@@ -225,7 +225,7 @@ class Actors:
                 self._restrict(REVOCATIONS, fault, lifted=fault.pick < 0.2)
             case Act.CANCEL:
                 self.do(0.0, partial(self.people.cancel, fault.pick))
-            case Act.EDIT | Act.TRASH | Act.SQUAT:
+            case Act.EDIT | Act.TRASH | Act.SQUAT | Act.PUBLISH:
                 self.people.at_site(fault)
 
     def _strike(self, fault: Fault) -> None:

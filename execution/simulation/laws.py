@@ -7,17 +7,19 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from execution.core.command import Command, Saga
+from execution.core.quiescence import SEND_BUDGET_S
 from execution.core.states import (
     TERMINAL,
     Blocker,
     CompensationState,
     Kind,
+    Phase,
     ReviewKind,
     Settlement,
     State,
 )
-from execution.simulation.scenario import Kind as World
-from execution.simulation.wire import Effect
+from execution.simulation.scenario import Act
+from execution.simulation.wire import HASTE_S, Effect
 from execution.simulation.witness import Law
 from execution.status import view_of
 from execution.store import authority, journal, registry
@@ -124,9 +126,22 @@ def _trashed(at: Schedule) -> None:
         if effect.operation == "trash" and at.scenario.kind.honest:
             at.witness.expect(
                 Law.NO_LIVE_TRASHED,
-                effect.was != "publish",
+                effect.was != "publish" or _unseen(at, effect),
                 f"post {effect.key} was live and was trashed",
             )
+
+
+def _unseen(at: Schedule, effect: Effect) -> bool:
+    """A person wrote the post so shortly before that no look could have shown it."""
+    request = next(request for request in at.world.log.sent if request.number == effect.request)
+    blind_s = at.settings.absent_fresh_s + SEND_BUDGET_S + HASTE_S + at.scenario.site.stale_s + _paused_s(at)
+    since = (request.sent_at_s or 0.0) - blind_s
+    return any(e.by == "person" and e.key == effect.key and e.at_s >= since for e in at.world.log.effects)
+
+
+def _paused_s(at: Schedule) -> float:
+    """The longest that a process stood still in this schedule."""
+    return max((fault.amount for fault in at.scenario.faults if fault.act in (Act.PAUSE, Act.SUSPEND)), default=0.0)
 
 
 def _approved(at: Schedule) -> None:
@@ -157,34 +172,19 @@ def _ghosts(at: Schedule) -> None:
 
 
 def _updates(at: Schedule) -> None:
-    """A write that lands within a second of a person's cannot see it; one that was looked for later must."""
+    """What a person wrote after the last yes, and long enough before the write that a look shows it."""
     for effect in _ours(at):
         if effect.operation != "publish":
             continue
-        request = next(request for request in at.world.log.sent if request.number == effect.request)
-        sent_at_s = request.sent_at_s or 0.0
-        blind_s = at.settings.absent_fresh_s + 2.0 + at.scenario.site.stale_s
-        fenced = [a for a in at.witness.attempts.values() if a.request_digest == effect.digest]
-        first = min((at.witness.fenced_at_s[a.attempt_id] for a in fenced), default=sent_at_s)
-        edits = [
-            edit
-            for edit in at.world.log.effects
-            if edit.by == "person" and edit.key == effect.key and edit.at_s < sent_at_s - blind_s
-        ]
-        asked = [approval for approval in at.witness.approvals.values() if approval.request_digest == effect.digest]
-        unseen = [
-            edit for edit in edits if all(_asked_s(at, approval.requested_at_ms) < edit.at_s for approval in asked)
-        ]
-        paused = any(process.paused for process in (request.process,) if process is not None)
+        yes = [a for a in at.witness.approvals.values() if a.request_digest == effect.digest]
+        asked_s = max((at.witness.asked_at_s[a.approval_id] for a in yes), default=0.0)
+        edits = [e for e in at.world.log.effects if e.by == "person" and e.key == effect.key]
+        between = [edit for edit in edits if asked_s < edit.at_s < effect.at_s]
         at.witness.expect(
             Law.NO_LOST_UPDATE,
-            not unseen or paused or first < unseen[0].at_s,
-            f"post {effect.key} was edited before it was written over",
+            not between or _unseen(at, effect),
+            f"post {effect.key} was changed by a person before it was written over",
         )
-
-
-def _asked_s(at: Schedule, ms: int) -> float:
-    return (ms - at.clock.now_ms()) / 1000 + at.loop.time()
 
 
 # -- commands --------------------------------------------------------------------------------------------------------
@@ -220,6 +220,10 @@ def _converged(conn: Connection, at: Schedule, saga: Saga) -> None:
     at.witness.expect(
         Law.CONVERGES, not (root.is_terminal and root.blocked_by & BLOCKERS), f"{root.state} and still {root.blockers}"
     )
+    pivot = saga.named(PIVOT)
+    if pivot is not None and pivot.state is State.SUCCESS:
+        forward = root.phase in (Phase.POST_PIVOT, Phase.COMPLETED)
+        at.witness.expect(Law.FORWARD_ONLY, forward, f"the pivot succeeded and the phase is {root.phase}")
     if root.state is State.SUCCESS:
         left = [a for a in saga.attempts if a.settlement is Settlement.OPEN and a.quiescent_after_s is not None]
         at.witness.expect(Law.CONVERGES, not left, "an attempt is left on the watch list for good")
@@ -377,6 +381,3 @@ def _mail(at: Schedule, saga: Saga) -> None:
         not doubtful or row.state is State.NEEDS_REVIEW or row.command_id in at.actors.people.ruled,
         f"the answer about the mail was lost and its step is {row.state}",
     )
-
-
-__all__ = ["World", "judge"]

@@ -149,7 +149,7 @@ class People:
         ours = [post for post in site.posts.values() if post.owner == "remit"]
         if ours:
             post = ours[int(fault.pick * len(ours))]
-            site.person_writes(post.post_id, "edited" if fault.act is Act.EDIT else "trashed")
+            site.person_writes(post.post_id, fault.act)
 
 
 async def _done(work: Any) -> bool:

@@ -62,6 +62,7 @@ class Act(StrEnum):
     EDIT = "edit"
     TRASH = "trash"
     SQUAT = "squat"
+    PUBLISH = "publish"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +256,7 @@ _ACTS: Final = (
     (Act.EDIT, 1.5),
     (Act.TRASH, 0.5),
     (Act.SQUAT, 0.5),
+    (Act.PUBLISH, 0.7),
 )
 
 

@@ -17,7 +17,6 @@ from execution.core.definition import Prepared
 from execution.core.failures import (
     Absent,
     Answer,
-    CannotTell,
     FailureClass,
     Foreign,
     Landed,
@@ -29,6 +28,7 @@ from execution.core.failures import (
 )
 from execution.core.quiescence import Bounds
 from execution.ports import Article
+from execution.simulation.scenario import Act
 from execution.simulation.wire import Effect, Request, Wire
 
 SYSTEM: Final = "wordpress"
@@ -193,14 +193,20 @@ class Site:
         """The raw hash of that article as this site stores it."""
         return raw_hash(article.title, self._stored(article), article.excerpt)
 
-    def person_writes(self, post_id: int, now: str) -> None:
-        """A person edits or trashes a post."""
+    def person_writes(self, post_id: int, act: Act) -> None:
+        """A person edits, trashes or publishes a post of ours."""
         post = self.posts.get(post_id)
         if post is None or post.status == "trash":
             return
-        changed = replace(post, content=post.content + " (edited)") if now == "edited" else _trashed(post)
+        match act:
+            case Act.EDIT:
+                changed = replace(post, content=post.content + " (edited)")
+            case Act.PUBLISH:
+                changed = replace(post, status="publish", slug=self._unique("by-hand", post_id))
+            case _:
+                changed = _trashed(post)
         self._set(replace(changed, revision=post.revision + 1, owner="person"))
-        self._note(None, "edit" if now == "edited" else "trash", str(post_id), post.status, changed.status)
+        self._note(None, act, str(post_id), post.status, changed.status)
 
     def person_creates(self, slug: str) -> None:
         """A person publishes something under that slug."""
@@ -306,6 +312,3 @@ def _is_marked(post: Post, marker: str) -> bool:
 def _holder(posts: Mapping[int, Post], slug: str, but: int = 0) -> Post | None:
     held = [post for post in posts.values() if post.slug == slug and post.status != "trash" and post.post_id != but]
     return min(held, key=lambda post: (post.status != "publish", post.post_id), default=None)
-
-
-__all__ = ["CannotTell", "Post", "Site", "raw_hash"]

@@ -11,7 +11,6 @@ from execution.core.definition import Prepared
 from execution.core.failures import (
     Absent,
     Answer,
-    CannotTell,
     FailureClass,
     Foreign,
     Landed,
@@ -155,6 +154,3 @@ def _note(wire: Wire, request: Request, was: str, now: str) -> None:
         now=now,
     )
     wire.log.effects.append(effect)
-
-
-__all__ = ["CannotTell", "Contents", "Relay", "Row", "Table"]

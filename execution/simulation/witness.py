@@ -14,7 +14,7 @@ from typing import Final
 
 from execution.core.command import Approval, Attempt, Command
 from execution.core.draft import Unit
-from execution.core.states import ApprovalState, EffectClass, Kind, Phase, Settlement
+from execution.core.states import ApprovalState, EffectClass, Kind, Phase, Settlement, State
 from execution.core.transitions import Trigger
 from execution.proposal import CommandView
 from execution.simulation.disk import Side
@@ -48,6 +48,7 @@ class Law(StrEnum):
     TOKEN_USES = "a token is used at most its uses"  # noqa: S105 (a law's name)
     NO_LOST_UPDATE = "an edit that stood before the look is never overwritten"
     GHOSTS_KNOWN = "a ghost belongs to an attempt that is not proven harmless"
+    FORWARD_ONLY = "once its pivot succeeded a saga goes forward only"
     NOTHING_BREAKS = "no callback ends in an exception that nobody expected"
 
 
@@ -75,7 +76,7 @@ class Witness:
         self.rows: dict[str, Command] = {}
         self.said_yes: set[tuple[str, str]] = set()
         self.done_at_s: dict[str, float] = {}
-        self.fenced_at_s: dict[str, float] = {}
+        self.asked_at_s: dict[str, float] = {}
         self.on_boundary: Callable[[Process, Side], None] = lambda process, side: None
         self.on_written: Callable[[Sequence[Unit]], None] = lambda units: None
         self._restrictions = restrictions
@@ -104,7 +105,10 @@ class Witness:
         self.commits += 1
         for unit in units:
             self._epoch(unit)
+            self._direction(unit)
             self._retries(unit)
+            for approval in unit.new_approvals:
+                self.asked_at_s[approval.approval_id] = self.world.loop.time()
             for approval in (*unit.new_approvals, *unit.approvals):
                 self.approvals[approval.approval_id] = approval
             for attempt in unit.new_attempts:
@@ -131,6 +135,13 @@ class Witness:
                 f"epoch {row.lease_epoch} has two owners, {owner} is one",
             )
 
+    def _direction(self, unit: Unit) -> None:
+        root = next((row for row, _ in unit.cas if row.command_id == unit.root_id), None)
+        for row, _ in unit.cas:
+            if row.effect_class is EffectClass.PIVOT and row.state is State.SUCCESS and root is not None:
+                forward = root.phase in (Phase.POST_PIVOT, Phase.COMPLETED)
+                self.expect(Law.FORWARD_ONLY, forward, f"the pivot succeeded in phase {root.phase}")
+
     def _retries(self, unit: Unit) -> None:
         for event in unit.events:
             if event.type is not Trigger.CLAIMED:
@@ -146,7 +157,6 @@ class Witness:
     def _fence(self, unit: Unit, attempt: Attempt) -> None:
         row = next(row for row, _ in unit.cas if row.command_id == attempt.command_id)
         root = next(row for row, _ in unit.cas if row.command_id == unit.root_id)
-        self.fenced_at_s[attempt.attempt_id] = self.world.loop.time()
         self._stops(row, root, attempt)
         if row.effect_class is EffectClass.PIVOT:
             self._approved(row, attempt)
@@ -211,7 +221,7 @@ class Witness:
         if view.live:
             self.expect(
                 Law.STATUS_IS_TRUE,
-                self.world.was_published(self.digests(view.command_id)),
+                self.world.was_published(self.digests(view.command_id)) or self.world.was_published_by_hand(),
                 f"version {view.object_version} was called live and never was",
             )
         if "not published" in view.say_to_user:

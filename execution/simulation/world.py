@@ -8,7 +8,7 @@ from typing import Final
 
 from execution.ports import Ports
 from execution.simulation.loop import Process, VirtualLoop
-from execution.simulation.site import Post, Site
+from execution.simulation.site import Site
 from execution.simulation.systems import Contents, Relay, Table
 from execution.simulation.wire import Effect, Log, Trouble, Wire
 from execution.store.writer import Store
@@ -63,6 +63,10 @@ class World:
         """Whether a publication with one of those request digests ever took effect."""
         return any(effect.digest in digests for effect in self.effects("publish"))
 
+    def was_published_by_hand(self) -> bool:
+        """Whether a person ever published one of our posts."""
+        return bool(self.effects("publish", by="person"))
+
     def is_live(self, digests: Collection[str]) -> bool:
         """Whether what a request with one of those digests published stands there now, untouched since."""
         for effect in self.effects("publish"):
@@ -74,6 +78,3 @@ class World:
     def touched(self, post_id: str) -> bool:
         """Whether a person ever wrote that post."""
         return any(effect.by == "person" and effect.key == post_id for effect in self.log.effects)
-
-
-__all__ = ["SITE", "Post", "World"]
