@@ -18,4 +18,119 @@ class Behaviour:
     source: str  # the law, RFC or vendor page that demands it
 
 
-BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType({})
+BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
+    {
+        "law.write-ahead": Behaviour(
+            sentence="A worker killed around any commit loses nothing and repeats nothing.",
+            source="The design, law 1",
+        ),
+        "law.doubt": Behaviour(
+            sentence="A lost answer is a doubt that is found out, whatever became of the request.",
+            source="The design, law 2",
+        ),
+        "law.look": Behaviour(
+            sentence="Between send and answer a kill repeats nothing: what is there is adopted.",
+            source="The design, law 3",
+        ),
+        "law.quiescence": Behaviour(
+            sentence="A request that outlives its client is not sent beside itself.",
+            source="The design, law 3; the protocol's inequality",
+        ),
+        "law.identity": Behaviour(
+            sentence="The same intent is the same command, however often and from wherever it is proposed.",
+            source="The design, law 4",
+        ),
+        "law.conflict": Behaviour(
+            sentence="The same key with another meaning is a conflict that names the fields; nothing runs.",
+            source="The design, law 4",
+        ),
+        "law.epoch": Behaviour(
+            sentence="A worker that was stopped before its write adds no effect when it goes on.",
+            source="The design, law 5",
+        ),
+        "law.late-answer": Behaviour(
+            sentence="A late answer of a worker that lost its lease is evidence that the owner uses.",
+            source="The design, law 5",
+        ),
+        "law.poison": Behaviour(
+            sentence="What kills its worker again and again is quarantined, and others flow.",
+            source="The design, law 6",
+        ),
+        "law.compensation": Behaviour(
+            sentence="What is rejected is undone in reverse, each undoing read back.",
+            source="The design, law 7",
+        ),
+        "law.pivot": Behaviour(
+            sentence="A step that fails for good after the pivot never unpublishes.",
+            source="The design, law 8",
+        ),
+        "law.fence": Behaviour(
+            sentence="A revocation stops the very next fence.",
+            source="The design, law 9",
+        ),
+        "law.freeze": Behaviour(
+            sentence="A freeze holds everything beside the state; lifting it releases.",
+            source="The design, law 9",
+        ),
+        "law.approval": Behaviour(
+            sentence="An approval binds the exact bytes of the request that publishes.",
+            source="The design, law 10",
+        ),
+        "law.four-eyes": Behaviour(
+            sentence="Nobody approves what they proposed, whatever they call themselves.",
+            source="The design, law 10",
+        ),
+        "law.lost-update": Behaviour(
+            sentence="A person's edit is never overwritten: it stops the publication and stays.",
+            source="The design, law 11",
+        ),
+        "law.one-transaction": Behaviour(
+            sentence="Owners in two processes never both commit on what they saw.",
+            source="The design, law 12",
+        ),
+        "law.durable": Behaviour(
+            sentence="What was acknowledged before a kill is there afterwards.",
+            source="The design, law 14",
+        ),
+        "law.incarnation": Behaviour(
+            sentence="A copied or restored journal asks people and sends nothing.",
+            source="The design, law 14",
+        ),
+        "law.rulings": Behaviour(
+            sentence="A verdict that reality contradicts is refused.",
+            source="The design, law 15",
+        ),
+        "law.watch": Behaviour(
+            sentence="An effect that comes after every declared bound is found, and a person is asked.",
+            source="The design, law 17",
+        ),
+        "mail.at-most-once": Behaviour(
+            sentence="A message is sent at most once, whatever happens to its answer.",
+            source="The design, laws 3 and 8",
+        ),
+        "real.wordpress": Behaviour(
+            sentence="On a real WordPress two versions stand as approved, and a person's edit stops the third.",
+            source="The design, section 7",
+        ),
+        "demo.counts": Behaviour(
+            sentence="Four calls and a kill make one post and one mail.",
+            source="The design, section 1",
+        ),
+        "token.hostile": Behaviour(
+            sentence="A hostile token is refused with its code and without echo.",
+            source="The security rules, section 6; RFC 8725",
+        ),
+        "token.uses": Behaviour(
+            sentence="A token for one use is accepted once, by however many processes.",
+            source="The security rules, section 2",
+        ),
+        "wire.clean": Behaviour(
+            sentence="Nothing but the protocol reaches stdout.",
+            source="MCP, stdio transport",
+        ),
+        "readme.commands": Behaviour(
+            sentence="Every command of the README does what it says.",
+            source="README",
+        ),
+    }
+)

@@ -32,6 +32,7 @@ async def test_the_enumeration_reaches_beyond_the_last_commit(tmp_path: Path) ->
     pytest.fail(f"a clean publication takes more than {COMMITS} commits")
 
 
+@pytest.mark.behaviour("law.write-ahead")
 @pytest.mark.parametrize("begin", range(0, 2 * COMMITS, CHUNK))
 async def test_a_worker_killed_around_any_commit_loses_nothing_and_repeats_nothing(tmp_path: Path, begin: int) -> None:
     traps = [Trap(place=Place.COMMIT, number=number) for number in range(begin, min(begin + CHUNK, 2 * COMMITS))]

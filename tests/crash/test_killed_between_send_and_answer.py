@@ -17,6 +17,7 @@ LATE_S: Final = 0.4
 """When a request takes effect after its sender died; within the declared maximum of 0.5 s."""
 
 
+@pytest.mark.behaviour("law.look")
 @pytest.mark.parametrize("place", [Place.FENCED, Place.ANSWERED])
 async def test_a_worker_killed_around_any_write_loses_nothing_and_repeats_nothing(tmp_path: Path, place: Place) -> None:
     traps = {what: Trap(place=place, number=number) for number, what in enumerate(WRITES)}

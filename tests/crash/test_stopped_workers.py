@@ -10,6 +10,7 @@ from tests.crash.test_killed_between_send_and_answer import WRITES
 from tests.stage.judging import all_right, play_all, published_once
 
 
+@pytest.mark.behaviour("law.epoch")
 @pytest.mark.parametrize("until_quiet", [False, True], ids=["resumed after the takeover", "resumed after everything"])
 async def test_a_worker_stopped_before_its_write_adds_no_effect_when_it_goes_on(
     tmp_path: Path, until_quiet: bool

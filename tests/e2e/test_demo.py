@@ -55,6 +55,7 @@ def running(words: str) -> list[str]:
     return [line for line in lines if words in line]
 
 
+@pytest.mark.behaviour("demo.counts")
 def test_four_calls_and_a_kill_make_one_post_and_one_mail(told: Told) -> None:
     assert (told.code, told.document["ok"], told.document["differences"]) == (0, True, []), told.errors
     assert told.document["remit"] == {

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from tests.e2e.world import COMMAND_MAX_S, Home, agent, environment
 from tests.repo.test_commands import blocks
 
@@ -38,6 +40,7 @@ def run(command: str, folder: Path, known: dict[str, str]) -> str:
     return done.stdout
 
 
+@pytest.mark.behaviour("readme.commands")
 async def test_every_command_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
     known: dict[str, str] = {}
     home = Home(tmp_path / "remit-home")

@@ -200,6 +200,7 @@ LATE: Final = {"twice-the-limit": 2.0, "the-limit": 1.0, "half-the-limit": 0.5}
 """For which part of M the site sleeps before it writes the row. The site itself ends what runs for longer than M."""
 
 
+@pytest.mark.behaviour("law.quiescence")
 @pytest.mark.parametrize("step", [DRAFT, PUBLISH])
 async def test_a_request_that_runs_on_after_its_client_was_killed_is_not_sent_beside_itself(
     wordpress: WordPress, smtp: Mailbox, tmp_path: Path, step: str

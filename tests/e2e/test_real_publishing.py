@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from tests.e2e.real import RealHome, fresh_name, mails_of, page, real_home, rows_of, sha256, statuses_of, working
 from tests.e2e.world import Agent, agent, answer
 from tests.services import Mailbox, WordPress
@@ -30,6 +32,7 @@ if a < b and "x" != 'y':  # 漢字 👩🏽‍🍳
 """
 
 
+@pytest.mark.behaviour("real.wordpress")
 async def test_two_versions_stand_as_they_were_approved_and_a_persons_edit_stops_the_third(
     wordpress: WordPress, smtp: Mailbox, tmp_path: Path
 ) -> None:

@@ -142,6 +142,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.behaviour("wire.clean")
 def test_debug_logs_and_stray_prints_never_reach_stdout(home: Home) -> None:
     home.issue()
     raw = home.token.read_text().strip()

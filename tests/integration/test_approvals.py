@@ -50,6 +50,7 @@ async def test_what_is_hashed_names_the_bytes_the_place_and_the_recipients(
     assert plain != other
 
 
+@pytest.mark.behaviour("law.approval")
 async def test_the_bytes_of_the_request_that_publishes_are_bound(world: World) -> None:
     one = await subject(world, proposal())
     two = await subject(world, proposal(version=2, content="# How to brew coffee\n\nUse fresh water!"))
@@ -64,6 +65,7 @@ async def test_another_hash_than_the_one_asked_for_is_refused(world: World) -> N
     assert (await world.settle(command_id)).state == "AWAITING_APPROVAL"
 
 
+@pytest.mark.behaviour("law.four-eyes")
 @pytest.mark.parametrize(
     "alias",
     [
@@ -225,6 +227,7 @@ async def draft_of(world: World, command_id: str) -> int:
     return int((await world.step(command_id, "CREATE_WORDPRESS_DRAFT")).external_resource_id or "0")
 
 
+@pytest.mark.behaviour("law.lost-update")
 async def test_an_edit_between_approval_and_publication_is_a_conflict_and_nothing_is_overwritten(world: World) -> None:
     command_id = await world.until_approval()
     await world.approve(command_id)

@@ -55,6 +55,7 @@ async def run(world: World) -> str:
     return command_id
 
 
+@pytest.mark.behaviour("law.fence")
 @pytest.mark.parametrize("scope", REVOCATIONS)
 @pytest.mark.parametrize("step", BEFORE_PIVOT)
 async def test_a_revocation_stops_the_very_next_fence_and_what_was_done_is_undone(
@@ -88,6 +89,7 @@ async def test_after_the_pivot_a_revocation_undoes_nothing_and_stops_only_what_n
     assert [row["status"] for row in world.reality().rows] == ["published"]
 
 
+@pytest.mark.behaviour("law.freeze")
 @pytest.mark.parametrize("step", EVERY_STEP)
 @pytest.mark.parametrize("scope", [*HOLDS, "freeze:system"])
 async def test_a_freeze_holds_everything_beside_the_state_and_lifting_it_releases(

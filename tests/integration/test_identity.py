@@ -34,6 +34,7 @@ async def test_an_intent_proposed_five_times_is_one_command_with_one_of_each_eff
     assert world.observed > 20
 
 
+@pytest.mark.behaviour("law.conflict")
 @pytest.mark.parametrize(
     ("changed", "field"),
     [

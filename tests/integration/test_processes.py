@@ -96,6 +96,7 @@ async def gateway(home: Path, token: Path) -> AsyncIterator[Gateway]:
         await process.wait()
 
 
+@pytest.mark.behaviour("law.identity")
 async def test_two_gateway_processes_give_the_same_intent_the_same_command_every_time(home: Path) -> None:
     token = await issued(home, "writer", "--uses", "1000", "--open", "1000")
     async with gateway(home, token) as one, gateway(home, token) as two:
@@ -113,6 +114,7 @@ async def test_two_gateway_processes_give_the_same_intent_the_same_command_every
     assert (roots, drafts, uses) == (ROUNDS, ROUNDS, ROUNDS)
 
 
+@pytest.mark.behaviour("token.uses")
 async def test_a_token_for_one_use_is_accepted_once_by_eight_processes_with_two_hundred_calls_each(
     tmp_path: Path,
 ) -> None:

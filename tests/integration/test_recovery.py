@@ -23,6 +23,7 @@ from tests.integration.passage import CREATE, PUBLISH, RECORD, STAGE
 from tests.integration.world import PROPOSER, World, eventually, proposal, world_at
 
 
+@pytest.mark.behaviour("law.late-answer")
 async def test_a_late_answer_of_a_worker_that_lost_its_lease_is_filed_and_used(world: World) -> None:
     command_id = await world.until_approval()
     await world.approve(command_id)
@@ -81,6 +82,7 @@ async def test_a_held_lease_is_respected_and_a_lapsed_one_taken_over(world: Worl
     assert world.passage.sent[:1] == [CREATE]
 
 
+@pytest.mark.behaviour("law.incarnation")
 @pytest.mark.parametrize("approved", [False, True])
 async def test_a_copied_journal_asks_people_and_sends_nothing(world: World, approved: bool) -> None:
     command_id = await world.until_approval(proposal(notify=["team"]))
@@ -152,6 +154,7 @@ async def killed_at(world: World, command_id: str, step: str) -> None:
     world.clock.move_on(world.settings.lease_s + 1)
 
 
+@pytest.mark.behaviour("law.poison")
 async def test_what_kills_its_worker_again_and_again_is_quarantined_and_others_flow(world: World) -> None:
     poison = await world.accepted()
     for _ in range(world.settings.claims_max):

@@ -66,6 +66,7 @@ async def test_a_lost_mail_ruled_absent_is_sent_once_more_after_quiescence(world
     assert world.passage.sent.count(NOTIFY) == 2
 
 
+@pytest.mark.behaviour("law.rulings")
 async def test_an_absent_before_quiescence_is_refused_and_the_question_stays(tmp_path: Path) -> None:
     slow = Bounds(max_run_s=3600.0, max_run_source="the relay's own limit")
     async with world_at(tmp_path, mail_bounds=slow) as world:

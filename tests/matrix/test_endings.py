@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from execution.core.command import Saga
 from execution.core.states import ReviewKind, State, Verdict
 from execution.proposal import CommandView
@@ -35,6 +37,7 @@ async def right(scene: Scene, seen: tuple[CommandView, Saga], judge: Judge) -> N
     assert wrong == [], outside
 
 
+@pytest.mark.behaviour("law.compensation")
 async def test_what_a_person_rejects_is_undone_in_reverse_and_read_back(tmp_path: Path) -> None:
     async with at_the_gate(tmp_path / "home") as (scene, command_id):
         await scene.reject(command_id)
@@ -78,6 +81,7 @@ async def test_findings_stop_for_a_person_and_abandoning_undoes(tmp_path: Path) 
         await right(scene, (view, saga), unwound)
 
 
+@pytest.mark.behaviour("law.pivot")
 async def test_a_record_that_fails_for_good_after_the_pivot_never_unpublishes(tmp_path: Path) -> None:
     async with at_the_gate(tmp_path / "home") as (scene, command_id):
         await asyncio.to_thread(rename_table, scene, TABLE, "elsewhere")

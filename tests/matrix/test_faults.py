@@ -9,6 +9,7 @@ from tests.matrix.cases import FAULTS, MAIL_CASES, PLACES, SPECIAL, Place, broke
 from tests.stage.judging import all_right, play_all
 
 
+@pytest.mark.behaviour("law.doubt")
 @pytest.mark.parametrize("place", PLACES, ids=[place.name for place in PLACES])
 @pytest.mark.parametrize("part", [0, 1])
 async def test_whatever_happens_to_a_request_its_effect_exists_once(tmp_path: Path, place: Place, part: int) -> None:
@@ -19,6 +20,7 @@ async def test_whatever_happens_to_a_request_its_effect_exists_once(tmp_path: Pa
     assert [report.name for report in reports if not report.sprung] == []
 
 
+@pytest.mark.behaviour("mail.at-most-once")
 async def test_whatever_happens_to_a_message_it_is_sent_at_most_once(tmp_path: Path) -> None:
     reports = await play_all(
         [partial(play, case.name, tmp_path / case.name, case.fault, case.place, case.judge) for case in MAIL_CASES]
@@ -33,5 +35,6 @@ async def test_what_a_site_renames_or_does_twice_is_reported_beside_the_success(
     assert [report.name for report in reports if not report.sprung] == []
 
 
+@pytest.mark.behaviour("law.watch")
 async def test_an_effect_that_comes_after_every_declared_bound_is_found_and_a_person_is_asked(tmp_path: Path) -> None:
     all_right([await broken_promise(tmp_path / "home", lambda view, saga: view.state == "AWAITING_APPROVAL")])

@@ -21,6 +21,7 @@ def by_name(case: HostileToken) -> str:
     return case.name[:60]
 
 
+@pytest.mark.behaviour("token.hostile")
 @pytest.mark.parametrize("case", CASES, ids=by_name)
 def test_a_hostile_token_is_refused_with_its_code_and_without_echo(case: HostileToken) -> None:
     began = time.process_time()

@@ -28,6 +28,7 @@ def test_racing_first_starts_all_find_the_same_store(database: Path, round_: int
     assert {words[3] for words in said} == {"False"}
 
 
+@pytest.mark.behaviour("law.one-transaction")
 async def test_owners_in_two_processes_never_both_commit_on_what_they_saw(database: Path) -> None:
     store = open_store(database)
     before = await accept(store, "cmd_a")
@@ -51,6 +52,7 @@ async def test_two_stores_in_one_process_see_each_others_commits(database: Path)
     await second.close()
 
 
+@pytest.mark.behaviour("law.durable")
 async def test_what_was_acknowledged_before_a_kill_is_there_afterwards(tmp_path: Path) -> None:
     for round_ in range(ROUNDS):
         database = tmp_path / f"{round_}.db"
