@@ -199,7 +199,7 @@ def _move_body(decision: Decision) -> dict[str, Any] | None:
 
 
 def _phase(draft: Draft, row: Command, decision: Decision) -> None:
-    """After the pivot's fence, or once its effect was found, the saga goes forward only, until its absence is proven."""
+    """After the pivot's fence, or once it was found, the saga goes forward only, until its absence is proven."""
     if row.effect_class is EffectClass.PIVOT and row.state is State.SUCCESS and draft.root.phase is Phase.PRE_PIVOT:
         draft.phase(Phase.POST_PIVOT)
         return
