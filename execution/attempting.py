@@ -23,7 +23,7 @@ from execution.core.events import Fact, canonical
 from execution.core.failures import Answer, FailureClass, Refused, Sighting, Unsent
 from execution.core.horizon import Next
 from execution.core.quiescence import SEND_BUDGET_S
-from execution.core.states import Cause, EffectClass, Phase, Repeat, Settlement
+from execution.core.states import Blocker, Cause, EffectClass, Phase, Repeat, Settlement
 from execution.core.transitions import Trigger
 from execution.drive import Drive, Env, LeaseLost
 from execution.gates import fence_refused
@@ -196,6 +196,9 @@ def _fence(drive: Drive, draft: Draft, attempt: Attempt, look: Look | None) -> N
         "terms": json.loads(attempt.terms),
     }
     draft.move(command_id, Trigger.FENCED, body, attempt_count=row.attempt_count + 1, last_attempt_at_ms=draft.now_ms)
+    draft.unblock(Blocker.HELD)
+    if not draft.fence.finish_only:
+        draft.unblock(Blocker.AWAITING_AUTHORIZATION)
     if row.effect_class is EffectClass.PIVOT:
         draft.phase(Phase.POST_PIVOT)
 

@@ -15,7 +15,7 @@ from execution.core.command import Command, Review
 from execution.core.draft import Draft
 from execution.core.events import Fact
 from execution.core.failures import Absent, Foreign, Present, Receipt, Sighting
-from execution.core.horizon import Next
+from execution.core.horizon import Next, ended
 from execution.core.states import (
     ApprovalState,
     Blocker,
@@ -160,6 +160,7 @@ def _give_compensation_up(draft: Draft) -> None:
     """The unwinding ends, and its ending says that something was left, once no other question about it is open."""
     if draft.root.state is State.NEEDS_REVIEW and not any(r.closed_at_ms is None for r in draft.saga.reviews):
         draft.move(draft.root.command_id, Trigger.RULED_ABANDON, {"code": "not_compensated"})
+        ended(draft)
 
 
 def _present(draft: Draft, command_id: str, sighting: Sighting | None) -> None:

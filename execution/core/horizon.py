@@ -9,7 +9,7 @@ from typing import Any, Final
 from execution.core.command import Command, Review, Saga
 from execution.core.draft import Draft
 from execution.core.events import Fact, canonical
-from execution.core.states import EffectClass, ReviewKind, State
+from execution.core.states import Blocker, EffectClass, ReviewKind, State
 from execution.core.transitions import Trigger
 
 WAITING: Final = frozenset({State.NEEDS_REVIEW, State.CONFLICT})
@@ -104,6 +104,12 @@ def begin(draft: Draft, command_id: str, at: Horizon, body: dict[str, Any] | Non
         next_check_at_ms=None,
     )
     return True
+
+
+def ended(draft: Draft) -> None:
+    """What held a saga up does not outlive it; only questions do."""
+    for blocker in sorted(draft.root.blocked_by - {Blocker.FINDING_OPEN}):
+        draft.unblock(blocker)
 
 
 def open_review(draft: Draft, command_id: str, kind: ReviewKind, facts: dict[str, Any], at: Horizon) -> None:

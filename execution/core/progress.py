@@ -27,6 +27,7 @@ from execution.core.horizon import (
     Wait,
     begin,
     earliest,
+    ended,
     forward_rows,
     given_up,
     open_review,
@@ -205,4 +206,5 @@ def _complete(draft: Draft, at: Horizon) -> Next:
     ending = "completed_with_gaps" if gaps else "completed"
     draft.move(root_id, Trigger.SUCCEEDED, {"gaps": gaps} if gaps else None, ending=ending)
     draft.phase(Phase.COMPLETED)
+    ended(draft)
     return watch(draft, at)

@@ -27,6 +27,7 @@ from execution.core.horizon import (
     Wait,
     begin,
     earliest,
+    ended,
     forward_rows,
     open_review,
     to_compensate,
@@ -59,7 +60,7 @@ def start_unwinding(draft: Draft, reason: str, at: Horizon) -> None:
     _void_approvals(draft, reason)
     if not to_compensate(draft.saga):
         draft.phase(Phase.UNWOUND)
-        draft.unblock(Blocker.HELD)
+        ended(draft)
         draft.free_locks()
         return
     draft.move(root_id, Trigger.UNWIND_STARTED, {"reason": reason}, completed_at_ms=None)
@@ -167,6 +168,7 @@ def unwind(draft: Draft, definition: SagaDefinition[Any], at: Horizon) -> Next:
         return Wait(until_ms=None)
     draft.move(root_id, Trigger.UNWOUND)
     draft.phase(Phase.UNWOUND)
+    ended(draft)
     return watch(draft, at)
 
 
