@@ -321,7 +321,7 @@ def _is_published(at: Schedule, saga: Saga, row: Command) -> bool:
     """Live with the approved bytes, unless a person or a later version wrote since."""
     done = _landed(at, saga, PIVOT)
     if not done:
-        return False
+        return any(effect.key == row.external_resource_id for effect in at.world.effects("publish", by="person"))
     last = done[-1]
     since = [e for e in at.world.log.effects if e.key == last.key and e.at_s > last.at_s and e.operation != "send"]
     post = at.world.site.posts.get(int(last.key))

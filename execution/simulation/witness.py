@@ -6,6 +6,7 @@ instant its bytes leave, and what a status answer claims against what is true at
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Final
 
 from execution.core.command import Approval, Attempt, Command
 from execution.core.draft import Unit
+from execution.core.events import Fact
 from execution.core.states import ApprovalState, EffectClass, Kind, Phase, Settlement, State
 from execution.core.transitions import Trigger
 from execution.proposal import CommandView
@@ -63,6 +65,9 @@ class Violation:
 _SENDS_WITHOUT_GRANT: Final = ("freeze:", "revoked:key:", "revoked:tenant:")
 
 
+_ENDS_A_WAIT: Final = frozenset({Trigger.RULED_CONTINUE, Trigger.RULED_ABSENT, Trigger.DOUBT_REMAINS})
+
+
 class Witness:
     """See the module. `restrictions` and `grant_until` read the database as it stands."""
 
@@ -83,6 +88,7 @@ class Witness:
         self._grant_until = grant_until
         self._owners: dict[tuple[str, int], str] = {}
         self._epochs: dict[str, int] = {}
+        self._due: dict[str, int] = {}
 
     def broken(self, law: Law, what: str) -> None:
         """Note a violation."""
@@ -144,10 +150,13 @@ class Witness:
 
     def _retries(self, unit: Unit) -> None:
         for event in unit.events:
+            if event.type in _ENDS_A_WAIT:
+                self._due.pop(event.command_id, None)
+            if event.type is Fact.RETRY_SCHEDULED:
+                self._due[event.command_id] = json.loads(event.body)["at"]
             if event.type is not Trigger.CLAIMED:
                 continue
-            known = self.rows.get(event.command_id)
-            due = None if known is None else known.next_retry_at_ms
+            due = self._due.pop(event.command_id, None)
             self.expect(
                 Law.NO_EARLY_RETRY,
                 due is None or due <= event.at_ms,
