@@ -113,7 +113,7 @@ def _not_as_it_was(sighting: Sighting | None) -> tuple[ReviewKind, dict[str, Any
         case Foreign(code=code, difference=difference):
             return ReviewKind.DRIFT, {"code": code, "difference": list(difference)}
         case CannotTell(code=code):
-            return ReviewKind.OUTCOME_UNKNOWN, {"code": code, "after": "success"}
+            return ReviewKind.LATE_FACT, {"code": code, "after": "success"}
         case _:
             return None
 
@@ -124,7 +124,7 @@ def _not_undone(sighting: Sighting | None) -> tuple[ReviewKind, dict[str, Any]] 
         case Present(rows=rows):
             return ReviewKind.DUPLICATE, {"code": "exists_after_undoing", "rows": rows}
         case CannotTell(code=code):
-            return ReviewKind.OUTCOME_UNKNOWN, {"code": code, "after": "undoing"}
+            return ReviewKind.LATE_FACT, {"code": code, "after": "undoing"}
         case _:
             return None
 

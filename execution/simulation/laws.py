@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from execution.core.command import Command, Saga
+from execution.core.command import Command, Review, Saga
 from execution.core.quiescence import SEND_BUDGET_S
 from execution.core.states import (
     TERMINAL,
@@ -214,7 +214,7 @@ def _converged(conn: Connection, at: Schedule, saga: Saga) -> None:
         row = saga.member(review.command_id)
         at.witness.expect(
             Law.CONVERGES,
-            row.state is State.NEEDS_REVIEW or row.is_root or review.kind in FINDINGS,
+            row.state is State.NEEDS_REVIEW or row.is_root or review.kind in FINDINGS or _untried(review, row),
             f"a person is asked about {row.command_type}, which is {row.state}, and no answer can be carried out",
         )
     at.witness.expect(
@@ -227,6 +227,11 @@ def _converged(conn: Connection, at: Schedule, saga: Saga) -> None:
     if root.state is State.SUCCESS:
         left = [a for a in saga.attempts if a.settlement is Settlement.OPEN and a.quiescent_after_s is not None]
         at.witness.expect(Law.CONVERGES, not left, "an attempt is left on the watch list for good")
+
+
+def _untried(review: Review, row: Command) -> bool:
+    """A compensation that could not begin is asked about on the step that it would undo."""
+    return review.kind is ReviewKind.COMPENSATION_FAILED and row.compensation_state is CompensationState.FAILED
 
 
 def _waits(conn: Connection, saga: Saga) -> bool:

@@ -107,7 +107,7 @@ class Schedule:
         self.wall = Wall()
         self.disk_trouble = DiskTrouble(slow=scenario.disk_slow, lost=scenario.disk_lost, away=scenario.disk_away)
         self.world = self._world()
-        self.witness = Witness(self.world, self._restrictions, self._grant_until)
+        self.witness = Witness(self.world, self._restrictions, self._grant_until, honest=scenario.kind.honest)
         self.world.log.on_send = self.witness.sends
         self.ids = SeededIds(seeded(f"{scenario.seed} ids"))
         self.clock = VirtualClock(self.loop, self.wall, self.loop.world)

@@ -71,8 +71,11 @@ _ENDS_A_WAIT: Final = frozenset({Trigger.RULED_CONTINUE, Trigger.RULED_ABSENT, T
 class Witness:
     """See the module. `restrictions` and `grant_until` read the database as it stands."""
 
-    def __init__(self, world: World, restrictions: Restrictions, grant_until: GrantUntil) -> None:
+    def __init__(
+        self, world: World, restrictions: Restrictions, grant_until: GrantUntil, *, honest: bool = True
+    ) -> None:
         self.world = world
+        self.honest = honest
         self.violations: list[Violation] = []
         self.checked: Counter[Law] = Counter()
         self.commits = 0
@@ -225,7 +228,9 @@ class Witness:
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def answered(self, view: CommandView) -> None:
-        """A status answer was given now."""
+        """A status answer was given now. Where the outside breaks its word nobody can be held to the truth."""
+        if not self.honest:
+            return
         live_now = self.world.is_live(self.digests(view.command_id))
         if view.live:
             self.expect(

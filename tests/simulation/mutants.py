@@ -1,0 +1,268 @@
+"""The real engine with one law broken: each mutant is one small function, and names the laws that may catch it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pytest
+
+from execution import attempting, doubts, drive, finding_out, orchestrator, rulings, worker
+from execution.authority import fence_for
+from execution.core import command, progress, quiescence, unwinding
+from execution.core.definition import Prepared, Step
+from execution.core.draft import Draft
+from execution.core.failures import Answer, FailureClass, Foreign, Landed, Lost, Present, Receipt, Refused, Unsent
+from execution.core.horizon import Wait
+from execution.core.states import Kind, Phase, Settlement, State
+from execution.core.transitions import Trigger
+from execution.performer import Performer
+from execution.sagas import publish_article
+from execution.simulation.scenario import Kind as World
+from execution.simulation.witness import Law
+from execution.store.registry import load_saga
+
+Patch = pytest.MonkeyPatch
+SEEDS_MAX: Final = 2_000
+"""Schedules within which every broken law must be noticed."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`breaks` changes the engine; any of `laws` must notice within the seeds of `world`, begun where it shows soon."""
+
+    breaks: Callable[[Patch], None]
+    laws: frozenset[Law]
+    world: World = World.MIXED
+    first: int = 0
+
+    @property
+    def seeds(self) -> range:
+        """The schedules within which it must be noticed."""
+        return range(self.first, self.first + SEEDS_MAX)
+
+
+def answers(patch: Patch, change: Callable[[Answer], Answer]) -> None:
+    """What an exchange proved is misread."""
+    send = Performer.send
+
+    async def misread(self: Performer, prepared: Prepared, deadline_s: float) -> Answer:
+        return change(await send(self, prepared, deadline_s))
+
+    patch.setattr(Performer, "send", misread)
+
+
+def sends_before_the_commit(patch: Patch) -> None:
+    connect, send = Performer.connect, Performer.send
+    early: dict[int, Answer] = {}
+
+    async def connect_and_send(self: Performer, prepared: Prepared, deadline_s: float) -> Unsent | Refused | None:
+        refused = await connect(self, prepared, deadline_s)
+        if refused is None:
+            early[id(prepared)] = await send(self, prepared, deadline_s)
+        return refused
+
+    async def sent_already(self: Performer, prepared: Prepared, deadline_s: float) -> Answer:
+        return early.pop(id(prepared))
+
+    patch.setattr(Performer, "connect", connect_and_send)
+    patch.setattr(Performer, "send", sent_already)
+
+
+def takes_a_timeout_for_a_failure(patch: Patch) -> None:
+    refused = Refused(failure=FailureClass.PERMANENT, code="timeout")
+    answers(patch, lambda answer: refused if isinstance(answer, Lost) else answer)
+
+
+def takes_an_error_after_the_body_for_a_refusal(patch: Patch) -> None:
+    refused = Refused(failure=FailureClass.TRANSIENT, code="server_error")
+    answers(patch, lambda a: refused if isinstance(a, Lost) and a.code.startswith("undocumented") else a)
+
+
+def takes_an_unreadable_answer_for_success(patch: Patch) -> None:
+    landed = Landed(receipt=Receipt(resource_id="1"))
+    answers(patch, lambda answer: landed if isinstance(answer, Lost) else answer)
+
+
+def queues_what_is_unknown(patch: Patch) -> None:
+    answers(patch, lambda answer: Unsent(code="unknown") if isinstance(answer, Lost) else answer)
+
+
+def waits_for_no_quiescence(patch: Patch) -> None:
+    patch.setattr(doubts.Doubts, "remaining_s", lambda self, attempts: 0.0)
+
+
+def forgets_the_way_to_the_server(patch: Patch) -> None:
+    def by_run_time_alone(self: quiescence.Bounds) -> float | None:
+        return None if self.max_run_s is None else self.max_run_s + self.stale_s
+
+    patch.setattr(quiescence.Bounds, "quiescent_after_s", by_run_time_alone)
+
+
+def remembers_the_last_attempt_only(patch: Patch) -> None:
+    def last(self: command.Saga, command_id: str) -> tuple[command.Attempt, ...]:
+        made = self.attempts_of(command_id)[-1:]
+        return tuple(attempt for attempt in made if attempt.settlement is Settlement.OPEN)
+
+    patch.setattr(command.Saga, "open_attempts", last)
+
+
+def commits_under_any_epoch(patch: Patch) -> None:
+    async def reload(self: drive.Drive) -> None:
+        root_id = self.saga.root.command_id
+        self.saga = await self.env.store.hot(lambda conn: load_saga(conn, root_id))
+
+    patch.setattr(drive.Drive, "_reload", reload)
+
+
+def queues_what_a_dead_owner_left(patch: Patch) -> None:
+    judge = orchestrator._judge_left
+
+    def judged(draft: Any, row: command.Command) -> None:
+        if row.state is not State.RUNNING or row.kind is Kind.GATE:
+            judge(draft, row)
+            return
+        for attempt in draft.saga.open_attempts(row.command_id):
+            draft.put_attempt(replace(attempt, settlement=Settlement.UNSENT))
+        draft.move(row.command_id, Trigger.NOT_APPLIED)
+
+    patch.setattr(orchestrator, "_judge_left", judged)
+
+
+def believes_the_wall_clock(patch: Patch) -> None:
+    def seen_forever(**given: Any) -> quiescence.Doubt:
+        return quiescence.Doubt(**{**given, "seen_awake_s": 1e9})
+
+    patch.setattr(doubts, "Doubt", seen_forever)
+
+
+def trashes_without_looking(patch: Patch) -> None:
+    whole = publish_article.SEO_ARTICLE_PUBLISH_V1
+    draft = whole.part("CREATE_WORDPRESS_DRAFT")
+    assert isinstance(draft, Step)
+    assert draft.compensation is not None
+    blind = replace(draft, compensation=replace(draft.compensation, looks_first=False))
+    parts = tuple(blind if part is draft else part for part in whole.parts)
+    patch.setattr(publish_article, "SEO_ARTICLE_PUBLISH_V1", replace(whole, parts=parts))
+
+
+def gives_up_a_retry_without_a_read(patch: Patch) -> None:
+    patch.setattr(unwinding, "_may_exist", lambda draft, row: False)
+
+
+def rules_before_quiescence(patch: Patch) -> None:
+    evidence = rulings._evidence
+
+    async def quiet(work: drive.Drive, review: command.Review) -> Any:
+        sighting, _ = await evidence(work, review)
+        return sighting, 0.0
+
+    patch.setattr(rulings, "_evidence", quiet)
+
+
+def sweeps_nothing(patch: Patch) -> None:
+    async def nothing(self: worker.Worker) -> None:
+        return
+
+    patch.setattr(worker.Worker, "sweep", nothing)
+
+
+def fails_and_unwinds_in_two_transactions(patch: Patch) -> None:
+    begin, run = unwinding.start_unwinding, orchestrator.drive_saga
+
+    def fail_only(draft: Any, reason: str, at: Any) -> None:
+        draft.move(draft.root.command_id, Trigger.REFUSED, {"reason": reason}, ending=draft.root.ending or reason)
+
+    def unwind_later(draft: Any, reason: str, at: Any) -> None:
+        move = draft.move
+        root_id = draft.root.command_id
+        draft.move = lambda cid, trigger, *more, **columns: (
+            None if cid == root_id and trigger is Trigger.REFUSED else move(cid, trigger, *more, **columns)
+        )
+        begin(draft, reason, at)
+
+    async def in_two_steps(env: drive.Env, root_id: str) -> int | None:
+        due = await run(env, root_id)
+        saga = await env.store.hot(lambda conn: load_saga(conn, root_id))
+        if saga.root.state is not State.FAILED or saga.root.phase is not Phase.PRE_PIVOT:
+            return due
+        definition = env.catalog.definition(saga.root.command_type, saga.root.definition_version)
+        work = drive.Drive(env, saga, definition)
+        draft = Draft(saga, actor=env.owner, now_ms=env.clock.now_ms())
+        unwind_later(draft, saga.root.ending or "failed", work.horizon(saga))
+        draft.set(root_id, next_check_at_ms=draft.now_ms)
+        await env.store.commit(draft.unit())
+        return draft.now_ms
+
+    patch.setattr(unwinding, "start_unwinding", fail_only)
+    patch.setattr(worker, "drive_saga", in_two_steps)
+
+
+def adopts_what_is_foreign(patch: Patch) -> None:
+    observe = Performer.observe
+
+    async def ours(self: Performer, action: Any, context: Any) -> Any:
+        seen = await observe(self, action, context)
+        if isinstance(seen, Foreign) and seen.receipt is not None:
+            return Present(receipt=seen.receipt)
+        return seen
+
+    patch.setattr(Performer, "observe", ours)
+
+
+def ignores_the_backoff(patch: Patch) -> None:
+    patch.setattr(progress, "_not_yet", lambda draft, definition, row, at: None)
+
+
+def publishes_without_a_yes(patch: Patch) -> None:
+    patch.setattr(progress, "_needs_approval", lambda saga, definition, row: False)
+    fence = fence_for
+    patch.setattr(attempting, "fence_for", lambda *given: replace(fence(*given), approval_id=None))
+    gate = progress._await_approval
+
+    def opens(draft: Any, command_id: str, at: Any) -> Any:
+        if draft.row(command_id).kind is Kind.GATE:
+            draft.move(command_id, Trigger.SUCCEEDED)
+            return Wait(until_ms=at.now_ms)
+        return gate(draft, command_id, at)
+
+    patch.setattr(progress, "_await_approval", opens)
+
+
+def sends_while_frozen(patch: Patch) -> None:
+    fence = fence_for
+    patch.setattr(attempting, "fence_for", lambda *given: replace(fence(*given), scopes=()))
+
+
+def settles_nothing_after_the_end(patch: Patch) -> None:
+    patch.setattr(finding_out, "_watched", lambda *given: None)
+
+
+def _of(breaks: Callable[[Patch], None], *laws: Law, first: int = 0) -> Mutant:
+    return Mutant(breaks, frozenset(laws), first=first)
+
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    "M1": _of(sends_before_the_commit, Law.WRITE_AHEAD),
+    "M2": _of(takes_a_timeout_for_a_failure, Law.GHOSTS_KNOWN, Law.UNWOUND_IS_TRUE, Law.NO_DUPLICATE),
+    "M3": _of(takes_an_error_after_the_body_for_a_refusal, Law.GHOSTS_KNOWN, Law.NO_DUPLICATE),
+    "M4": _of(takes_an_unreadable_answer_for_success, Law.SUCCESS_IS_TRUE),
+    "M5": _of(queues_what_is_unknown, Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.MAIL_ONCE),
+    "M6": _of(waits_for_no_quiescence, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE),
+    "M7": _of(forgets_the_way_to_the_server, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE),
+    "M9": _of(remembers_the_last_attempt_only, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE, Law.CONVERGES),
+    "M11": _of(commits_under_any_epoch, Law.EPOCHS_RISE),
+    "M13": _of(queues_what_a_dead_owner_left, Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.MAIL_ONCE),
+    "M17": _of(believes_the_wall_clock, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE),
+    "M21": _of(trashes_without_looking, Law.NO_LIVE_TRASHED),
+    "M24": _of(gives_up_a_retry_without_a_read, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE),
+    "M25": _of(rules_before_quiescence, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE),
+    "M31": _of(sweeps_nothing, Law.CONVERGES),
+    "M32": _of(fails_and_unwinds_in_two_transactions, Law.UNWOUND_IS_TRUE),
+    "M39": _of(adopts_what_is_foreign, Law.SUCCESS_IS_TRUE, Law.NO_LOST_UPDATE, Law.UNWOUND_IS_TRUE),
+    "M40": _of(ignores_the_backoff, Law.NO_EARLY_RETRY),
+    "unapproved": _of(publishes_without_a_yes, Law.APPROVED_BYTES),
+    "unfenced": _of(sends_while_frozen, Law.STOPS_HOLD),
+}
+"""By their numbers in the protocol; the last two have none there."""
