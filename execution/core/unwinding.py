@@ -226,8 +226,7 @@ def _compensate(draft: Draft, definition: SagaDefinition[Any], row: Command, at:
     if row.compensation_command is None:
         quiet = at.quiet_at_ms.get(row.command_id, at.now_ms)
         if quiet is None:
-            draft.set(row.command_id, compensation_state=CompensationState.FAILED)
-            draft.note(row.command_id, Fact.COMPENSATION_STATE, {"to": CompensationState.FAILED})
+            _compensation_state(draft, row, CompensationState.FAILED)
             facts = {"code": "quiescence_unknown", "step": row.command_type}
             open_review(draft, row.command_id, ReviewKind.COMPENSATION_FAILED, facts, at)
             return Wait(until_ms=None)
