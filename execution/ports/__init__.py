@@ -1,0 +1,50 @@
+"""What the engine and the sagas need of the world, in their own words.
+
+Adapters implement the system ports; the composition root implements the clock, ids and chance. A modelled system in a
+simulation and a stand-in in a test implement the same protocols and pass the same conformance suites.
+
+Every write is a `Prepared` request (execution.core.definition): bytes first, connection second, fence third, send last.
+Every read answers a `Sighting` and never raises for what the world does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from execution.core.failures import Receipt
+from execution.ports.artifacts import Artifacts
+from execution.ports.machine import Chance, Clock, Ids
+from execution.ports.mail import Mail, Message
+from execution.ports.publications import PublicationRecord, Publications
+from execution.ports.wordpress import Article, WordPress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Everything that saga definitions use, composed by hand in the composition root.
+
+    wordpress: by site name. recipients: configured notification lists by name. sender: From address of notifications.
+    """
+
+    artifacts: Artifacts
+    wordpress: Mapping[str, WordPress] = field(default_factory=dict)
+    publications: Publications | None = None
+    mail: Mail | None = None
+    recipients: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+__all__ = [
+    "Article",
+    "Artifacts",
+    "Chance",
+    "Clock",
+    "Ids",
+    "Mail",
+    "Message",
+    "Ports",
+    "PublicationRecord",
+    "Publications",
+    "Receipt",
+    "WordPress",
+]
