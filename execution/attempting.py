@@ -17,7 +17,7 @@ from execution.core import decide
 from execution.core.apply import apply, landed_receipt, settle_answer, settle_found, sighting_body, step_of
 from execution.core.command import Attempt, Command
 from execution.core.decide import Decision
-from execution.core.definition import Action, Prepared, TellsWriting
+from execution.core.definition import Action, Prepared, tells_writing
 from execution.core.draft import Draft
 from execution.core.events import Fact, canonical
 from execution.core.failures import Answer, FailureClass, Refused, Sighting, Unsent
@@ -123,7 +123,7 @@ async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepare
         await _budget_missed(drive, attempt)
         return None
     lateness = Lateness(env.clock, stamp)
-    if isinstance(prepared, TellsWriting):
+    if tells_writing(prepared):
         prepared.written = lateness.note
     answer = await drive.keeping(env.performer.send(prepared, action.deadline_s))
     return await _answered(drive, attempt, answer, lateness.late_s)

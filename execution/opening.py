@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from execution.catalog import Intent, Plan, Previous
-from execution.core.command import Command, Saga
+from execution.core.command import Command, Saga, evolved
 from execution.core.definition import Step
 from execution.core.draft import Draft, Unit
 from execution.core.events import Fact, canonical
@@ -105,25 +105,25 @@ def _member(root: Command, incoming: Incoming, name: str, position: int, key: Bu
     system = step.action.system if step else "remit"
     operation = step.action.operation if step else name.lower()
     pivot = step is not None and step.effect is EffectClass.PIVOT
-    return replace(
-        root,
-        command_id=ids.new("cmd"),
-        parent_id=root.command_id,
-        position=position,
-        kind=Kind.STEP if step else Kind.GATE,
-        command_type=name,
-        effect_class=step.effect if step else EffectClass.NONE,
-        target_system=system,
-        target_resource=step.resource(plan.params) if step else root.target_resource,
-        expected_version=plan.base_version if pivot else None,
-        idempotency_key=key.of(system, operation).shown(),
-        params="",
-        state=State.AUTHORIZED,
-        phase=None,
-        deadline_at_ms=None,
-        not_before_ms=None,
-        next_check_at_ms=None,
-    )
+    own = {
+        "command_id": ids.new("cmd"),
+        "parent_id": root.command_id,
+        "position": position,
+        "kind": Kind.STEP if step else Kind.GATE,
+        "command_type": name,
+        "effect_class": step.effect if step else EffectClass.NONE,
+        "target_system": system,
+        "target_resource": step.resource(plan.params) if step else root.target_resource,
+        "expected_version": plan.base_version if pivot else None,
+        "idempotency_key": key.of(system, operation).shown(),
+        "params": "",
+        "state": State.AUTHORIZED,
+        "phase": None,
+        "deadline_at_ms": None,
+        "not_before_ms": None,
+        "next_check_at_ms": None,
+    }
+    return evolved(root, own)
 
 
 def grant_until_ms(proposer: Proposer, now: int) -> int:

@@ -204,7 +204,7 @@ async def _still_stopped(env: Env, saga: Saga) -> bool:
     due = now + int(env.settings.held_poll_s * 1000) if still else now
     draft.set(root.command_id, next_check_at_ms=due)
     for row in saga.members:
-        if not still and row.next_retry_at_ms is not None:
+        if not still and row.state is State.QUEUED and row.next_retry_at_ms is not None:
             draft.set(row.command_id, next_retry_at_ms=now)
     await _quietly(env, draft)
     return True

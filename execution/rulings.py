@@ -116,7 +116,7 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
     if _untried(row):
         _rule_untried(draft, row, review.verdict)
         return
-    if review.kind in _FINDINGS and row.state is not State.NEEDS_REVIEW:
+    if review.kind in _FINDINGS and (row.is_root or row.state is not State.NEEDS_REVIEW):
         if review.kind is ReviewKind.LATE_FACT:
             _close_attempts(draft, command_id)
         return

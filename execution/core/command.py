@@ -5,17 +5,17 @@ their attempts and approvals. Every commit of an owner raises the root's `versio
 in the meantime (a late answer, an approval, a ruling) makes the commit fail and the owner load again.
 
 Times are Unix milliseconds of the store's clock (`…_ms`), because they are compared across processes; None means never.
+
+Rows have no slots: a row with a few columns changed is made at every step of every saga, and a dictionary is copied in
+a tenth of the time that a constructor takes.
 """
 
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from itertools import repeat
-from operator import attrgetter, call
 from typing import Any, Final
 
 from execution.core.failures import Receipt
@@ -34,7 +34,7 @@ from execution.core.states import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Command:
     """One row of the registry: a saga's root, a step, a gate or a compensation.
 
@@ -123,19 +123,18 @@ class Command:
         return frozenset(Blocker(name) for name in self.blockers.split(",") if name)
 
 
-_COLUMNS: Final = tuple(column.name for column in fields(Command))
-_PLACE: Final = {name: place for place, name in enumerate(_COLUMNS)}
-_READ: Final = attrgetter(*_COLUMNS)
-_WRITE: Final = tuple(vars(Command)[name].__set__ for name in _COLUMNS)
+_COLUMNS: Final = frozenset(column.name for column in fields(Command))
 
 
 def evolved(row: Command, changes: Mapping[str, Any]) -> Command:
-    """The row with those columns changed: `dataclasses.replace` without running the constructor, on the hot path."""
-    values = list(_READ(row))
-    for name, value in changes.items():
-        values[_PLACE[name]] = value
+    """The row with those columns changed: `dataclasses.replace` without running the constructor, on the hot path.
+
+    Raises TypeError for a column that a command does not have.
+    """
+    if not _COLUMNS.issuperset(changes):
+        raise TypeError(f"not columns of a command: {sorted(set(changes) - _COLUMNS)}")
     new = object.__new__(Command)
-    deque(map(call, _WRITE, repeat(new), values), maxlen=0)
+    vars(new).update(vars(row), **changes)
     return new
 
 
@@ -144,7 +143,7 @@ def blockers_text(blockers: Iterable[Blocker]) -> str:
     return ",".join(sorted(blocker.value for blocker in set(blockers)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Attempt:
     """One try of one step, written before a byte may leave.
 
@@ -173,7 +172,7 @@ class Attempt:
     sent_late: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Approval:
     """One request for a person's yes, bound to what exactly would be done.
 
@@ -196,7 +195,7 @@ class Approval:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Review:
     """A question for a person: facts, allowed verdicts, owner, age. `facts` is canonical JSON."""
 

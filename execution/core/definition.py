@@ -17,7 +17,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Generic, Protocol, TypeGuard, TypeVar
 
 from execution.core.command import Context
 from execution.core.failures import Answer, CannotTell, Receipt, Sighting
@@ -60,11 +60,15 @@ class Prepared(Protocol):
         ...
 
 
-@runtime_checkable
 class TellsWriting(Protocol):
     """A prepared request that says when bytes of it left: `written` is called after each write to the connection."""
 
     written: Callable[[], None]
+
+
+def tells_writing(prepared: Prepared) -> TypeGuard[TellsWriting]:
+    """Whether that request says it."""
+    return hasattr(prepared, "written")
 
 
 Forward = Callable[[P, Context], Awaitable[Prepared]]

@@ -81,6 +81,9 @@ def canonical(value: Any) -> str:
 def chain_hash(prev_hash: str, command_id: str, seq: int, type_: str, actor: str, at_ms: int, body: str) -> str:
     """The hash of one event over its stored fields (hex SHA-256)."""
     parts = (prev_hash, command_id, str(seq), type_, actor, str(at_ms), body)
+    text = "".join([f"{len(part)}:{part}" for part in parts])
+    if text.isascii():  # nearly always, and then a character is a byte
+        return hashlib.sha256(text.encode()).hexdigest()
     encoded = [part.encode() for part in parts]
     return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in encoded)).hexdigest()
 

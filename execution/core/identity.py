@@ -11,6 +11,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from execution.core.events import canonical
@@ -83,6 +84,7 @@ def generation_suffix(command_id: str) -> str:
     return "#" + _base32(hashlib.sha256(command_id.encode()).digest(), GENERATION_CHARS)
 
 
+@lru_cache(maxsize=1024)
 def marker(installation: str, key: BusinessKey, chars: int = 24) -> str:
     """What proves that an object is ours: base32 of SHA-256 over installation and key; `[a-z2-7]`, fit for a slug."""
     return _base32(_digest((installation, key.digest().hex())), chars)

@@ -289,7 +289,7 @@ def _succeeded(at: Schedule, saga: Saga) -> None:
         pivot = saga.named(PIVOT)
         at.witness.expect(
             Law.SUCCESS_IS_TRUE,
-            pivot is not None and pivot.state in (State.SUCCESS, State.FAILED),
+            pivot is not None and pivot.state is State.SUCCESS,
             "the saga is SUCCESS and its pivot is not",
         )
 

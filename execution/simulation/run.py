@@ -31,7 +31,7 @@ from execution.simulation.loop import Deadlock, TooManySteps, VirtualLoop
 from execution.simulation.scenario import Scenario
 from execution.simulation.site import Site
 from execution.simulation.systems import Relay, Table
-from execution.simulation.wire import Limits, Log, Wire
+from execution.simulation.wire import Limits, Log, Trouble, Wire
 from execution.simulation.witness import Law, Violation, Witness
 from execution.simulation.world import SITE, World
 from execution.store import authority, journal, schema
@@ -80,6 +80,7 @@ class Bench:
     def __init__(self) -> None:
         self.store = open_store(":memory:")
         self._tables = tuple(reversed(schema.METADATA.sorted_tables))
+        self._looking = self.store.engine.connect().execution_options(**{READING: True})
 
     def empty(self) -> None:
         """Everything that the last schedule wrote is forgotten."""
@@ -90,11 +91,10 @@ class Bench:
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Look at the database as it stands, from outside of every process."""
-        with self.store.engine.connect() as plain:
-            conn = plain.execution_options(**{READING: True})
-            found = work(conn)
-            conn.rollback()
-            return found
+        try:
+            return work(self._looking)
+        finally:
+            self._looking.rollback()
 
 
 class Schedule:
@@ -121,7 +121,8 @@ class Schedule:
 
         def wire(system: str, limits: Limits) -> Wire:
             rng = seeded(f"{self.scenario.seed} {system}")
-            return Wire(self.loop, rng, log, system, limits, self.scenario.trouble)
+            troubled = self.scenario.focus in (None, system)
+            return Wire(self.loop, rng, log, system, limits, self.scenario.trouble if troubled else Trouble())
 
         table, relay = self.scenario.table, self.scenario.relay
         return World(
@@ -158,8 +159,8 @@ class Schedule:
             self.loop.dispose()
 
     def _judged(self) -> Result:
-        for what in (*self.loop.broken, *self.fleet.broken()):
-            self.witness.broken(Law.NOTHING_BREAKS, what)
+        broken = (*self.loop.broken, *self.fleet.broken())
+        self.witness.expect(Law.NOTHING_BREAKS, not broken, "; ".join(broken))
         self.actors.ask_status()
         endings = self.bench.read(lambda conn: judge(conn, self))
         return Result(

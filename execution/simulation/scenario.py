@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 from typing import Final
@@ -15,19 +15,21 @@ from execution.simulation.wire import Limits, Trouble
 class Kind(StrEnum):
     """Which world a schedule plays in.
 
-    MIXED: every fault, bounds kept. CALM: none. FRONT: a front repeats requests. LYING: bounds do not hold; in the last
-    two nobody can promise more than that ghosts are known.
+    MIXED: every fault, bounds kept. CALM: none. FOCUS: one system misbehaves badly while people turn back. FRONT: a
+    front repeats requests. LYING: bounds do not hold. In the last two nobody can promise more than that ghosts are
+    known.
     """
 
     MIXED = "mixed"
     CALM = "calm"
+    FOCUS = "focus"
     FRONT = "front"
     LYING = "lying"
 
     @property
     def honest(self) -> bool:
         """Whether the outside keeps what it declares."""
-        return self in (Kind.MIXED, Kind.CALM)
+        return self in (Kind.MIXED, Kind.CALM, Kind.FOCUS)
 
 
 class Answer(StrEnum):
@@ -128,6 +130,7 @@ class Scenario:
     deadline_s: float
     approval_ttl_s: float
     deaths: tuple[Death, ...] = ()
+    focus: str | None = None
 
 
 STEPS_TYPICAL: Final = 500
@@ -136,9 +139,11 @@ STEPS_TYPICAL: Final = 500
 
 def scenario(seed: int, kind: Kind = Kind.MIXED) -> Scenario:
     """The scenario of a seed."""
-    rng = seeded(f"scenario {kind} {seed}")
     if kind is Kind.CALM:
         return calm(str(seed))
+    if kind is Kind.FOCUS:
+        return _focused(seed)
+    rng = seeded(f"scenario {kind} {seed}")
     offers = _offers(rng)
     mail = any(offer.notify for offer in offers)
     intensity = rng.choice((0.0, 0.1, 0.3, 0.6))
@@ -203,6 +208,29 @@ def calm(seed: str, deaths: tuple[Death, ...] = (), *, versions: int = 1, worker
         deadline_s=3600.0,
         approval_ttl_s=600.0,
         deaths=deaths,
+    )
+
+
+def _focused(seed: int) -> Scenario:
+    """A short life with much doubt about one system, and reasons to turn back in the middle of it."""
+    rng = seeded(f"scenario focus {seed}")
+    later = Offer(at_s=rng.random() * 12.0, agent="second", version=2, title="More tea", notify=True)
+    cancel = Fault(act=Act.CANCEL, at_s=rng.random() * 15.0)
+    kill = Fault(act=Act.KILL, at_step=int(rng.random() * STEPS_TYPICAL), amount=1.0)
+    return replace(
+        calm(f"focus {seed}"),
+        seed=f"focus {seed}",
+        kind=Kind.FOCUS,
+        workers=rng.choice((1, 2)),
+        site=_limits(rng),
+        table=_limits(rng),
+        relay=replace(_limits(rng), run_known=True),
+        trouble=Trouble(write=0.7, read=rng.choice((0.0, 0.3)), connect=rng.choice((0.0, 0.3))),
+        focus=rng.choice(("wordpress", "publications", "mail")),
+        offers=(calm("").offers[0], *((later,) if rng.random() < 0.5 else ())),
+        rules=rng.choice((Rules.HONEST, Rules.CARELESS)),
+        faults=tuple(fault for fault in (cancel, kill) if rng.random() < 0.4),
+        faults_until_s=60.0,
     )
 
 

@@ -202,7 +202,7 @@ class Site:
             case Act.EDIT:
                 changed = replace(post, content=post.content + " (edited)")
             case Act.PUBLISH:
-                changed = replace(post, status="publish", slug=self._unique("by-hand", post_id))
+                changed = replace(post, status="publish")
             case _:
                 changed = _trashed(post)
         self._set(replace(changed, revision=post.revision + 1, owner="person"))

@@ -9,13 +9,17 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from execution.store import schema
 from execution.store.errors import ArtifactTooLarge, NameTaken
-from execution.store.statements import insert_new, of, one
+from execution.store.statements import Query, insert_new, of, one
 
 _COLUMNS: Final = tuple(schema.ARTIFACTS.columns.keys())
+_A: Final = schema.ARTIFACTS.c
+_SHOWN: Final = ("sha256", "content", "size", "media_type", "created_at_ms")
+_STORED: Final = Query(select(*(_A[name] for name in _SHOWN)).where(_A.sha256 == bindparam("sha256_")), "sha256_")
+_ERASED: Final = Query(select(_A.sha256).where(_A.sha256 == bindparam("sha256_"), _A.content.is_(None)), "sha256_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +40,18 @@ def put(conn: Connection, content: bytes, *, media_type: str, now_ms: int, bytes
     digest = hashlib.sha256(content).hexdigest()
     row = {"sha256": digest, "content": content, "size": len(content), "media_type": media_type}
     values = tuple((row | {"created_at_ms": now_ms}).get(name) for name in _COLUMNS)
-    if one(conn, of(conn).insert_artifact, values) != 1:
+    if one(conn, of(conn).insert_artifact, values) != 1 and _ERASED.first(conn, digest) is not None:
         a = schema.ARTIFACTS
-        erased = update(a).where(a.c.sha256 == digest, a.c.content.is_(None))
-        conn.execute(erased.values(content=content, erased_at_ms=None))
+        conn.execute(update(a).where(a.c.sha256 == digest).values(content=content, erased_at_ms=None))
     return digest
 
 
 def get(conn: Connection, sha256: str) -> Artifact | None:
     """The content of that hash, checked against it: ValueError when the stored bytes are others."""
-    a = schema.ARTIFACTS.c
-    wanted = select(a.sha256, a.content, a.size, a.media_type, a.created_at_ms).where(a.sha256 == sha256)
-    row = conn.execute(wanted).first()
+    row = _STORED.first(conn, sha256)
     if row is None:
         return None
-    artifact = Artifact(**row._mapping)
+    artifact = Artifact(**dict(zip(_SHOWN, row, strict=True)))
     if artifact.content is not None and hashlib.sha256(artifact.content).hexdigest() != sha256:
         raise ValueError(f"artifact {sha256} holds other bytes")
     return artifact

@@ -14,11 +14,11 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
 
 from execution.store import schema, statements
 from execution.store.registry import PAGE_MAX
-from execution.store.statements import insert_new, one
+from execution.store.statements import Query, insert_new, one
 
 
 class RestrictionKind(StrEnum):
@@ -29,6 +29,10 @@ class RestrictionKind(StrEnum):
 
 
 FROZEN_ALL: Final = "freeze:all"
+_GRANT: Final = Query(select(schema.GRANTS).where(schema.GRANTS.c.root_id == bindparam("root_")), "root_")
+_RESTRICTIONS: Final = Query(
+    select(schema.RESTRICTIONS).order_by(schema.RESTRICTIONS.c.since_ms.desc(), schema.RESTRICTIONS.c.scope)
+)
 _SCOPES: Final = (
     "freeze:tenant:",
     "freeze:system:",
@@ -82,8 +86,11 @@ def put_grant(conn: Connection, grant: Grant) -> None:
 
 def find_grant(conn: Connection, root_id: str) -> Grant | None:
     """The authority of a root."""
-    row = conn.execute(select(schema.GRANTS).where(schema.GRANTS.c.root_id == root_id)).first()
-    return None if row is None else Grant(**row._mapping)
+    row = _GRANT.first(conn, root_id)
+    if row is None:
+        return None
+    found = dict(zip(schema.GRANTS.columns.keys(), row, strict=True))
+    return Grant(**{**found, "operator": bool(found["operator"])})
 
 
 def extend_grant(conn: Connection, root_id: str, *, grant_until_ms: int, policy_hash: str) -> bool:
@@ -140,8 +147,8 @@ def lift(conn: Connection, scope: str) -> bool:
 
 def restrictions(conn: Connection) -> tuple[Restriction, ...]:
     """Everything in force, the newest first."""
-    table = schema.RESTRICTIONS
-    found = conn.execute(select(table).order_by(table.c.since_ms.desc(), table.c.scope)).mappings()
+    names = tuple(schema.RESTRICTIONS.columns.keys())
+    found = (dict(zip(names, row, strict=True)) for row in _RESTRICTIONS.rows(conn))
     return tuple(Restriction(**{**row, "kind": RestrictionKind(row["kind"])}) for row in found)
 
 

@@ -21,9 +21,11 @@ from execution.core.transitions import IllegalMove, Trigger, replay
 from execution.store import schema
 from execution.store.registry import NotFound
 from execution.store.rows import EVENT_COLUMNS, load_event
+from execution.store.statements import Query
 
 E: Final = schema.EVENTS.c
 C: Final = schema.COMMANDS.c
+_LAST: Final = Query(select(func.max(E.position)))
 _STORED: Final = tuple(schema.EVENTS.c[name] for name in EVENT_COLUMNS)
 _TRIGGERS: Final = {trigger.value: trigger for trigger in Trigger}
 BATCH_COMMANDS_MAX: Final = 200
@@ -91,7 +93,7 @@ def hashes(conn: Connection, after: int, limit: int) -> tuple[Leaf, ...]:
 
 def last_position(conn: Connection) -> int:
     """The position of the newest event, 0 when there is none."""
-    return conn.execute(select(func.max(E.position))).scalar() or 0
+    return _LAST.first(conn)[0] or 0
 
 
 def verify_chain(conn: Connection, command_id: str) -> tuple[Finding, ...]:

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from execution.store import schema
+from execution.store.statements import Query
+
+_T: Final = schema.OUTBOX.c
+_UNSENT: Final = Query(
+    select(_T.outbox_id, _T.topic, _T.root_id)
+    .where(_T.sent_at_ms.is_(None))
+    .order_by(_T.outbox_id)
+    .limit(bindparam("limit_")),
+    "limit_",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +35,7 @@ class Message:
 
 def unsent(conn: Connection, limit: int) -> tuple[Message, ...]:
     """What was not said yet, the oldest first."""
-    table = schema.OUTBOX.c
-    wanted = select(table.outbox_id, table.topic, table.root_id).where(table.sent_at_ms.is_(None))
-    found = conn.execute(wanted.order_by(table.outbox_id).limit(limit))
+    found = _UNSENT.rows(conn, limit)
     return tuple(Message(outbox_id=number, topic=topic, root_id=root_id) for number, topic, root_id in found)
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select
 
 from execution.core.command import Approval, Attempt, Command, Review, Saga
 from execution.core.identity import generation_suffix
 from execution.core.states import TERMINAL, ApprovalState, Settlement, State
 from execution.store import schema, statements
 from execution.store.rows import APPROVAL, ATTEMPT, COMMAND, REVIEW, Mapped
+from execution.store.statements import Query
 
 T = TypeVar("T")
 C: Final = schema.COMMANDS.c
@@ -79,8 +81,18 @@ def due_roots(conn: Connection, now_ms: int, limit: int, definitions: Collection
     """Roots that the sweep must look at, most overdue first, of definitions (type, version) that this worker has."""
     if not definitions:
         return ()
-    due = select(C.command_id).where(ROOTS, C.next_check_at_ms <= now_ms, _defined(definitions))
-    return tuple(conn.execute(due.order_by(C.next_check_at_ms).limit(limit)).scalars())
+    values = (value for definition in sorted(definitions) for value in definition)
+    return tuple(row[0] for row in _due(len(definitions)).rows(conn, now_ms, *values, limit))
+
+
+@lru_cache(maxsize=64)
+def _due(count: int) -> Query:
+    """The sweep's question for that many definitions; it is asked all the time."""
+    names = [(f"type_{index}", f"version_{index}") for index in range(count)]
+    each = [and_(C.command_type == bindparam(t), C.definition_version == bindparam(v)) for t, v in names]
+    due = select(C.command_id).where(ROOTS, C.next_check_at_ms <= bindparam("now_"), or_(*each))
+    flat = [name for pair in names for name in pair]
+    return Query(due.order_by(C.next_check_at_ms).limit(bindparam("limit_")), "now_", *flat, "limit_")
 
 
 def unknown_definitions(conn: Connection, definitions: Collection[tuple[str, int]]) -> Mapping[tuple[str, int], int]:

@@ -105,7 +105,9 @@ class Mapped(Generic[T]):
             stored = values[name]
             if stored is not None:
                 values[name] = members[stored]
-        return self._cls(**values)
+        loaded = object.__new__(self._cls)  # every column was checked when the mapping was made
+        vars(loaded).update(values)
+        return loaded
 
 
 def _getter(names: Sequence[str], enums: Mapping[str, Any]) -> Callable[[Any], Values]:

@@ -99,6 +99,14 @@ class Statements:
         roots = select(table).where(tenant, c.workflow_id == bindparam("workflow_"), c.parent_id.is_(None))
         return self._text(by_key, ("tenant_", "key_")), self._text(roots, ("tenant_", "workflow_"))
 
+    def query(self, statement: Executable, names: Sequence[str]) -> tuple[str, rows.Values]:
+        """The text for the driver, and constants of the statement that follow its parameters (an offset, say)."""
+        compiled = statement.compile(dialect=self._dialect)  # type: ignore[attr-defined]  # every clause has it
+        order = tuple(compiled.positiontup or ())
+        if order[: len(names)] != tuple(names):
+            raise AssertionError(f"compiled order {order} does not begin with {tuple(names)}")
+        return str(compiled), tuple(compiled.params[name] for name in order[len(names) :])
+
     def _text(self, statement: Executable, names: Sequence[str], *, inline: bool = False) -> str:
         kwargs = {"literal_binds": True} if inline else {}
         compiled = statement.compile(dialect=self._dialect, compile_kwargs=kwargs)  # type: ignore[attr-defined]  # every clause has it
@@ -160,6 +168,27 @@ def of(conn: Connection) -> Statements:
     if found is None:
         found = _COMPILED[dialect.name] = Statements(dialect)
     return found
+
+
+class Query:
+    """A fixed query: built once at import with its parameters by `names` in order, compiled once per dialect."""
+
+    def __init__(self, statement: Executable, *names: str) -> None:
+        self._statement = statement
+        self._names = names
+        self._compiled: dict[str, tuple[str, rows.Values]] = {}
+
+    def rows(self, conn: Connection, *values: Any) -> Sequence[Any]:
+        """All rows, as the driver gives them: plain tuples, booleans as numbers on SQLite."""
+        found = self._compiled.get(conn.dialect.name)
+        if found is None:
+            found = self._compiled[conn.dialect.name] = of(conn).query(self._statement, self._names)
+        text, constants = found
+        return fetch(conn, text, (*values, *constants))
+
+    def first(self, conn: Connection, *values: Any) -> Any:
+        """The first row, None when there is none."""
+        return next(iter(self.rows(conn, *values)), None)
 
 
 def many(conn: Connection, statement: str, values: Sequence[rows.Values]) -> int:

@@ -239,8 +239,8 @@ def settles_nothing_after_the_end(patch: Patch) -> None:
     patch.setattr(finding_out, "_watched", lambda *given: None)
 
 
-def _of(breaks: Callable[[Patch], None], *laws: Law, first: int = 0) -> Mutant:
-    return Mutant(breaks, frozenset(laws), first=first)
+def _of(breaks: Callable[[Patch], None], *laws: Law, world: World = World.MIXED, first: int = 0) -> Mutant:
+    return Mutant(breaks, frozenset(laws), world, first)
 
 
 MUTANTS: Final[dict[str, Mutant]] = {
@@ -256,8 +256,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "M13": _of(queues_what_a_dead_owner_left, Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.MAIL_ONCE),
     "M17": _of(believes_the_wall_clock, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE),
     "M21": _of(trashes_without_looking, Law.NO_LIVE_TRASHED),
-    "M24": _of(gives_up_a_retry_without_a_read, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE),
-    "M25": _of(rules_before_quiescence, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE),
+    "M24": _of(gives_up_a_retry_without_a_read, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE, world=World.FOCUS),
+    "M25": _of(rules_before_quiescence, Law.MAIL_ONCE, Law.NO_DUPLICATE, world=World.FOCUS),
     "M31": _of(sweeps_nothing, Law.CONVERGES),
     "M32": _of(fails_and_unwinds_in_two_transactions, Law.UNWOUND_IS_TRUE),
     "M39": _of(adopts_what_is_foreign, Law.SUCCESS_IS_TRUE, Law.NO_LOST_UPDATE, Law.UNWOUND_IS_TRUE),
