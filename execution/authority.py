@@ -15,6 +15,11 @@ from execution.core.draft import Fence
 from execution.core.states import ApprovalState, Kind, Phase
 
 
+def hold_scope(root_id: str) -> str:
+    """The restriction that holds one command alone."""
+    return f"freeze:command:{root_id}"
+
+
 def stop_scopes(
     *, tenant: str, site: str, system: str | None, authority: dict[str, Any], principal: str, decision_id: str
 ) -> tuple[str, ...]:
@@ -34,8 +39,8 @@ def stop_scopes(
 
 
 def scopes_of(root: Command, system: str | None) -> tuple[str, ...]:
-    """`stop_scopes` of a command that was accepted."""
-    return stop_scopes(
+    """`stop_scopes` of a command that was accepted, and the one of its own."""
+    scopes = stop_scopes(
         tenant=root.tenant,
         site=root.site,
         system=system,
@@ -43,6 +48,7 @@ def scopes_of(root: Command, system: str | None) -> tuple[str, ...]:
         principal=root.principal,
         decision_id=root.decision_id,
     )
+    return (*scopes, hold_scope(root.command_id))
 
 
 def fence_for(saga: Saga, row: Command, definition: SagaDefinition[Any], request_digest: str, now_ms: int) -> Fence:

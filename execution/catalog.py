@@ -75,6 +75,13 @@ class Catalog:
         """The definitions that this process can execute."""
         return frozenset(self._definitions)
 
+    @property
+    def systems(self) -> frozenset[str]:
+        """The external systems that some definition writes to."""
+        steps = [step for definition in self._definitions.values() for step in definition.steps]
+        undoing = {step.compensation.system for step in steps if step.compensation is not None}
+        return frozenset(undoing | {step.action.system for step in steps})
+
     def definition(self, name: str, version: int) -> SagaDefinition[Ports]:
         """The definition; KeyError when this process does not have it (the command is left to one that does)."""
         return self._definitions[name, version]

@@ -1,4 +1,4 @@
-"""What operators do to commands: approve, reject, cancel, request a ruling. Agents have no way to call any of it.
+"""What operators do to commands: approve, reject, cancel, hold, rule. Agents have no way to call any of it.
 
 Each is one guarded commit on the saga; whoever drives it sees the change at its next commit. An approval is signed with
 an operator's key and binds one content hash; the caller verifies the key, this module checks who may approve what.
@@ -9,16 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
+from execution.authority import hold_scope
 from execution.core.command import Approval, Review, Saga
-from execution.core.draft import Draft
+from execution.core.draft import Draft, Unit
 from execution.core.events import Fact
-from execution.core.states import ApprovalState, EffectClass, Phase, State, Verdict
+from execution.core.states import ApprovalState, Blocker, EffectClass, Phase, State, Verdict
 from execution.ports import Clock
-from execution.store import registry
+from execution.store import authority, registry
 from execution.store.connection import Connection
 from execution.store.errors import Stale
+from execution.store.units import apply_unit
 from execution.store.writer import Store
 
 TRIES: Final = 20
@@ -29,8 +32,8 @@ class OperationRefused(Exception):
     """Nothing was changed.
 
     Codes: unknown_command, unknown_review, not_awaiting_approval, hash_differs, approval_expired, already_decided (with
-    who was first), proposer_cannot_approve, too_late (with what exists), already_ended, verdict_not_offered,
-    ruling_under_way, reason_too_long, busy.
+    who was first), proposer_cannot_approve, too_late (with what exists), already_ended, not_held,
+    verdict_not_offered, ruling_under_way, reason_too_long, busy.
     """
 
     def __init__(self, code: str, detail: str = "") -> None:
@@ -40,6 +43,8 @@ class OperationRefused(Exception):
 
 
 Change = Callable[[Saga, Draft], None]
+Beside = Callable[[Connection], object]
+"""What is written in the same transaction as the change, before it."""
 
 
 class Operations:
@@ -125,6 +130,37 @@ class Operations:
 
         await self._change(command_id, operator, change)
 
+    async def hold(self, command_id: str, *, operator: str, reason: str) -> None:
+        """Nothing of this command is sent from its next fence on, compensations included. Looking goes on."""
+        _check_reason(reason)
+        now_ms = self._clock.now_ms()
+
+        def change(saga: Saga, draft: Draft) -> None:
+            if saga.root.is_terminal:
+                raise OperationRefused("already_ended", _standing(saga))
+            draft.note(saga.root.command_id, Fact.HOLD_REQUESTED, {"by": operator, "reason": reason})
+            draft.block(Blocker.HELD, {"by": operator})
+
+        def restrict(scope: str, conn: Connection) -> None:
+            authority.restrict(conn, scope, reason=reason, by=operator, now_ms=now_ms)
+
+        root_id = (await self._load(command_id)).root.command_id
+        await self._change(root_id, operator, change, partial(restrict, hold_scope(root_id)))
+
+    async def resume(self, command_id: str, *, operator: str) -> None:
+        """End a hold. Whatever else holds the command shows at its next fence."""
+
+        def change(saga: Saga, draft: Draft) -> None:
+            draft.note(saga.root.command_id, Fact.RESUME_REQUESTED, {"by": operator})
+            draft.unblock(Blocker.HELD)
+
+        def lift(scope: str, conn: Connection) -> None:
+            if not authority.lift(conn, scope):
+                raise OperationRefused("not_held")
+
+        root_id = (await self._load(command_id)).root.command_id
+        await self._change(root_id, operator, change, partial(lift, hold_scope(root_id)))
+
     async def request_ruling(self, review_id: str, *, verdict: Verdict, operator: str, reason: str) -> Review:
         """Ask a worker to carry the verdict out; it reads back first and refuses what the facts contradict."""
         _check_reason(reason)
@@ -163,7 +199,7 @@ class Operations:
             raise OperationRefused("unknown_command")
         return saga
 
-    async def _change(self, command_id: str, operator: str, change: Change) -> Saga:
+    async def _change(self, command_id: str, operator: str, change: Change, beside: Beside | None = None) -> Saga:
         for _ in range(TRIES):
             saga = await self._load(command_id)
             draft = Draft(saga, actor=operator, now_ms=self._clock.now_ms())
@@ -171,14 +207,23 @@ class Operations:
             draft.announce()
             if saga.root.lease_owner is None:
                 draft.set(saga.root.command_id, next_check_at_ms=self._clock.now_ms())
+            unit = draft.unit()
             try:
-                await self._store.commit(draft.unit())
+                if beside is None:
+                    await self._store.commit(unit)
+                else:
+                    await self._store.transact(partial(_together, beside, unit))
             except Stale:
                 continue
             if self._wake is not None:
                 self._wake(saga.root.command_id)
             return draft.committed()
         raise OperationRefused("busy")
+
+
+def _together(beside: Beside, unit: Unit, conn: Connection) -> None:
+    beside(conn)
+    apply_unit(conn, unit)
 
 
 def _decidable(saga: Saga) -> Approval:

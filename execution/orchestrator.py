@@ -29,7 +29,7 @@ from execution.core.horizon import (
     open_review,
 )
 from execution.core.progress import advance
-from execution.core.states import IN_DOUBT, Blocker, Kind, Phase, ReviewKind, State
+from execution.core.states import IN_DOUBT, ApprovalState, Blocker, Kind, Phase, ReviewKind, State
 from execution.core.transitions import Trigger
 from execution.drive import Drive, Env, LeaseLost, set_lease
 from execution.finding_out import reconcile, verify, watch
@@ -211,7 +211,7 @@ async def _still_stopped(env: Env, saga: Saga) -> bool:
 
 
 def _needs_no_authority(saga: Saga, now_ms: int) -> bool:
-    """Finding out, ruling, turning back and noticing a deadline send nothing and wait for nobody's permission."""
+    """Finding out, ruling, turning back and noticing that a time is over send nothing and need no permission."""
     root = saga.root
     in_doubt = any(
         row.state in _UNSETTLED and row.kind is not Kind.GATE and (row.next_check_at_ms or 0) <= now_ms
@@ -220,7 +220,9 @@ def _needs_no_authority(saga: Saga, now_ms: int) -> bool:
     ruled = any(review.verdict is not None and review.closed_at_ms is None for review in saga.reviews)
     turning = root.ending is not None and root.state is State.RUNNING and root.phase is Phase.PRE_PIVOT
     late = root.deadline_at_ms is not None and root.deadline_at_ms <= now_ms
-    return in_doubt or ruled or turning or late
+    asked = saga.approval_pending_or_given()
+    unanswered = asked is not None and asked.state is ApprovalState.PENDING and asked.expires_at_ms <= now_ms
+    return in_doubt or ruled or turning or late or unanswered
 
 
 def _stops(conn: Connection, root_id: str, scopes: tuple[str, ...], now_ms: int) -> tuple[bool, bool]:

@@ -92,7 +92,7 @@ def _still(word: str, unknown: tuple[str, ...], review: tuple[str, ...]) -> str:
         return f"A person must decide about {', '.join(review)}."
     waiting: dict[str, str] = {
         Blocker.AWAITING_APPROVAL: "It waits for a person's approval.",
-        Blocker.HELD: "It is held by a freeze.",
+        Blocker.HELD: "It is held by an operator.",
         Blocker.AWAITING_AUTHORIZATION: "It waits for an operator's authorization.",
         Blocker.SCHEDULED: "It waits for its scheduled time.",
         Blocker.LOCKED: "It waits for another change of the same object.",

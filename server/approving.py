@@ -36,6 +36,7 @@ _FIXES: Final = {
     "already_ended": "See `remit why`.",
     "approval_expired": "It was not approved in time; propose it again.",
     "proposer_cannot_approve": "Somebody else must approve it.",
+    "not_held": "See `remit freeze ls`.",
     "too_late": "Publish a correction as the next version instead.",
     "verdict_not_offered": "See `remit review show`.",
 }

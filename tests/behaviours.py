@@ -72,6 +72,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A freeze holds everything beside the state; lifting it releases.",
             source="The design, law 9",
         ),
+        "operator.hold": Behaviour(
+            sentence="A held command sends nothing more until it is resumed; others go on.",
+            source="The design, section 9",
+        ),
         "law.approval": Behaviour(
             sentence="An approval binds the exact bytes of the request that publishes.",
             source="The design, law 10",

@@ -3,8 +3,9 @@
 Every freeze, unfreeze, revocation, change of policy and extension of a grant first raises `authority.revision`, which
 takes the one row that fences share: what permits an effect cannot change between a fence's judgement and its commit.
 
-Scopes of restrictions: `freeze:all`, `freeze:tenant:T`, `freeze:system:S`, `freeze:site:X`, `revoked:token:ISS JTI`,
-`revoked:decision:D`, `revoked:agent:A`, `revoked:client:C`, `revoked:key:K`, `revoked:tenant:T`.
+Scopes of restrictions: `freeze:all`, `freeze:tenant:T`, `freeze:system:S`, `freeze:site:X`, `freeze:command:C` (one
+saga, by its root), `revoked:token:ISS JTI`, `revoked:decision:D`, `revoked:agent:A`, `revoked:client:C`,
+`revoked:key:K`, `revoked:tenant:T`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _SCOPES: Final = (
     "freeze:tenant:",
     "freeze:system:",
     "freeze:site:",
+    "freeze:command:",
     "revoked:token:",
     "revoked:decision:",
     "revoked:agent:",

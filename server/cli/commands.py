@@ -151,7 +151,7 @@ def next_for(view: CommandView) -> str:
     if _awaits_approval(view):
         return f"`remit approve {view.command_id}`, or `remit reject {view.command_id} --reason …`."
     if "HELD" in view.blockers:
-        return "Publishing is frozen: `remit freeze ls`, `remit freeze off`."
+        return f"`remit freeze ls` says what holds it; then `remit freeze off` or `remit resume {view.command_id}`."
     return "Nothing." if view.done else "Nothing by you: a worker goes on (`remit serve` or `remit worker` must run)."
 
 

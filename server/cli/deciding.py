@@ -1,4 +1,4 @@
-"""`approve`, `reject`, `cancel`, `freeze`: what a person decides about what has not happened yet.
+"""`approve`, `reject`, `cancel`, `hold`, `resume`, `freeze`: what a person decides about what has not happened yet.
 
 An approval is signed with an operator's key over one hash. The person sees what exactly would be done first; on a
 terminal the home's key is found by itself, elsewhere it is named, so that no script approves by accident.
@@ -7,7 +7,7 @@ terminal the home's key is found by itself, elsewhere it is named, so that no sc
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
     from server.app import Installation
     from server.config import Config
 
-freeze = typer.Typer(help="Hold everything, or one site or system.", no_args_is_help=True)
+freeze = typer.Typer(help="Hold everything, or one site, system or tenant.", no_args_is_help=True)
 CommandArgument = Annotated[str, typer.Argument(help="cmd_…")]
-ScopeOption = Annotated[str, typer.Option("--scope", help="all, site:NAME or system:NAME.")]
+ScopeOption = Annotated[
+    str | None, typer.Option("--scope", help="site:NAME, system:NAME or tenant:NAME; default: everything.")
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Everything, said out loud.")]
+
+_KINDS: Final = ("all", "site", "system", "tenant")
 
 
 def register(app: typer.Typer) -> None:
@@ -30,6 +35,8 @@ def register(app: typer.Typer) -> None:
     app.command("approve")(approve)
     app.command("reject")(reject)
     app.command("cancel")(cancel)
+    app.command("hold")(hold)
+    app.command("resume")(resume)
     app.add_typer(freeze, name="freeze")
 
 
@@ -108,9 +115,44 @@ def cancel(
     with_installation(home, work)
 
 
+def hold(
+    command: CommandArgument,
+    reason: ReasonOption = "held by an operator",
+    operator: OperatorOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold one command: from its next fence on nothing of it is sent. Looking and finding out go on."""
+
+    async def work(at: Installation) -> None:
+        from server.approving import operating
+
+        async with operating():
+            await at.operations().hold(command, operator=acting(at, operator), reason=reason)
+        Output(as_json).show({"command_id": command, "held": True}, line(f"{command} is held until `remit resume`."))
+
+    with_installation(home, work)
+
+
+def resume(
+    command: CommandArgument, operator: OperatorOption = None, home: HomeOption = None, as_json: JsonOption = False
+) -> None:
+    """Let a held command go on. A freeze that stands beside the hold stays."""
+
+    async def work(at: Installation) -> None:
+        from server.approving import operating
+
+        async with operating():
+            await at.operations().resume(command, operator=acting(at, operator))
+        Output(as_json).show({"command_id": command, "held": False}, line(f"{command} goes on."))
+
+    with_installation(home, work)
+
+
 @freeze.command("on")
 def freeze_on(
-    scope: ScopeOption = "all",
+    scope: ScopeOption = None,
+    everything: AllOption = False,
     reason: ReasonOption = "frozen by an operator",
     operator: OperatorOption = None,
     home: HomeOption = None,
@@ -119,14 +161,12 @@ def freeze_on(
     """From the next fence on nothing of that scope is sent. Looking and finding out go on."""
     from execution.store import authority
 
-    named = _scope(scope)
+    kind, name = _scope(scope, everything=everything)
+    named = _restriction(kind, name)
 
     async def work(at: Installation) -> None:
         by, now_ms = acting(at, operator), at.clock.now_ms()
-        known = at.config.settings.site
-        if scope.startswith("site:") and scope.removeprefix("site:") not in known:
-            fix = f"Nothing was frozen. Use one of: {', '.join(f'site:{name}' for name in sorted(known))}."
-            raise CommandFailed("unknown_site", "There is no such site here.", fix, Exit.USAGE)
+        _check_known(at, kind, name)
         fresh = await at.store.transact(
             lambda conn: authority.restrict(conn, named, reason=reason, by=by, now_ms=now_ms)
         )
@@ -136,14 +176,19 @@ def freeze_on(
 
 
 @freeze.command("off")
-def freeze_off(scope: ScopeOption = "all", home: HomeOption = None, as_json: JsonOption = False) -> None:
+def freeze_off(
+    scope: ScopeOption = None, everything: AllOption = False, home: HomeOption = None, as_json: JsonOption = False
+) -> None:
     """Let it go on."""
     from execution.store import authority
 
-    named = _scope(scope)
+    kind, name = _scope(scope, everything=everything)
+    named = _restriction(kind, name)
 
     async def work(at: Installation) -> None:
         lifted = await at.store.transact(lambda conn: authority.lift(conn, named))
+        if not lifted:
+            _check_known(at, kind, name)
         text = f"{named} is lifted." if lifted else f"{named} was not in force."
         Output(as_json).show({"scope": named, "frozen": False, "fresh": lifted}, line(text))
 
@@ -152,7 +197,7 @@ def freeze_off(scope: ScopeOption = "all", home: HomeOption = None, as_json: Jso
 
 @freeze.command("ls")
 def freeze_list(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Freezes and revocations in force."""
+    """Freezes, holds and revocations in force."""
     from execution.store import authority
     from server.results import moment
 
@@ -160,20 +205,38 @@ def freeze_list(home: HomeOption = None, as_json: JsonOption = False) -> None:
         found = await at.store.read(authority.restrictions)
         data = [{"scope": r.scope, "reason": r.reason, "by": r.by, "since_ms": r.since_ms} for r in found]
         rows = [(r.scope, r.reason, r.by, moment(r.since_ms)) for r in found]
-        Output(as_json).show({"restrictions": data}, table(["scope", "reason", "by", "since"], rows))
+        shown = table(["scope", "reason", "by", "since"], rows) if rows else line("Nothing is frozen, held or revoked.")
+        Output(as_json).show({"restrictions": data}, shown)
 
     with_installation(home, work)
 
 
-def _scope(text: str) -> str:
-    from execution.store.authority import scope_kind
+def _scope(text: str | None, *, everything: bool) -> tuple[str, str]:
+    """What is to be frozen: a kind of scope and a name of that kind, empty for everything."""
+    if text is not None and everything:
+        raise CommandFailed("usage", "--all and --scope exclude each other.", "Use one of them.", Exit.USAGE)
+    kind, _, name = (text or "all").partition(":")
+    if kind not in _KINDS or (kind == "all") != (name == ""):
+        fix = "Use --all, or --scope with site:NAME, system:NAME or tenant:NAME. One command: `remit hold`."
+        raise CommandFailed("usage", "There is no such scope.", fix, Exit.USAGE)
+    return kind, name
 
-    try:
-        scope_kind(f"freeze:{text}")
-    except ValueError:
-        fix = "Use all, site:NAME or system:NAME."
-        raise CommandFailed("usage", "There is no such scope.", fix, Exit.USAGE) from None
-    return f"freeze:{text}"
+
+def _restriction(kind: str, name: str) -> str:
+    return f"freeze:{kind}:{name}" if name else f"freeze:{kind}"
+
+
+def _check_known(at: Installation, kind: str, name: str) -> None:
+    """A freeze of what does not exist would hold nothing, and somebody would rely on it."""
+    known = {
+        "all": {""},
+        "site": set(at.config.settings.site),
+        "system": set(at.catalog.systems),
+        "tenant": {at.tenant},
+    }[kind]
+    if name not in known:
+        fix = f"Nothing was changed. Use one of: {', '.join(f'{kind}:{one}' for one in sorted(known))}."
+        raise CommandFailed(f"unknown_{kind}", f"There is no such {kind} here.", fix, Exit.USAGE)
 
 
 def _key(config: Config, named: Path | None) -> OperatorKey:

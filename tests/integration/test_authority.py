@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from adapters.sandbox.faults import FaultKind
+from execution.operations import OperationRefused
 from execution.proposal import IntakeRefused
 from execution.recovery import doubt_everything
 from execution.store import authority
@@ -149,6 +150,100 @@ async def test_a_freeze_stops_a_compensation_too(world: World, scope: str) -> No
     await world.lift(scope)
     assert (await world.settle(command_id)).state == "COMPENSATED"
     assert world.passage.sent == [CREATE, STAGE, CANCEL, TRASH]
+
+
+@pytest.mark.behaviour("operator.hold")
+@pytest.mark.parametrize("step", EVERY_STEP)
+async def test_a_held_command_sends_nothing_more_until_it_is_resumed_and_others_go_on(world: World, step: str) -> None:
+    command_id = await world.accepted(proposal(notify=["team"]))
+
+    async def hold() -> None:
+        await world.operations.hold(command_id, operator="operator:olivia", reason="wait for the lawyer")
+
+    world.passage.before_fence[step] = hold
+    for _ in range(TURNS_MAX):
+        await world.turn(command_id)
+        world.clock.move_on(1.0)
+        view = await world.view(command_id)
+        if view.state == "AWAITING_APPROVAL" and view.approval.state == "PENDING":
+            await world.approve(command_id)
+    assert world.passage.sent == list(EVERY_STEP[: EVERY_STEP.index(step)])
+    assert (view.state, view.live) == ("HELD", step in (RECORD, NOTIFY))
+    assert view.waiting_for is not None
+    assert view.waiting_for.who == "an operator"
+    assert "HOLD_REQUESTED" in await world.facts(command_id)
+
+    other = await world.published(proposal(article="article-0029", slug="another-one"))
+    assert (await world.view(other)).live
+    world.passage.sent.clear()
+    await world.operations.resume(command_id, operator="operator:olivia")
+    if (await world.settle(command_id)).state == "AWAITING_APPROVAL":
+        await world.approve(command_id)
+    assert (await world.settle(command_id)).state == "SUCCESS"
+    assert world.passage.sent == list(EVERY_STEP[EVERY_STEP.index(step) :])
+
+
+async def test_a_hold_shows_at_once_and_a_freeze_beside_it_stays_when_it_ends(world: World) -> None:
+    command_id = await world.until_approval()
+    await world.operations.hold(command_id, operator="operator:olivia", reason="why")
+    assert (await world.view(command_id)).state == "HELD"
+    await world.approve(command_id)
+    await world.restrict("freeze:site:blog")
+    await world.operations.resume(command_id, operator="operator:olivia")
+    for _ in range(3):
+        await world.turn(command_id)
+        world.clock.move_on(10.0)
+    assert (await world.view(command_id)).state == "HELD"
+    assert world.passage.sent == [CREATE, STAGE]
+    await world.lift("freeze:site:blog")
+    assert (await world.settle(command_id)).live
+
+
+async def test_what_is_held_still_expires_and_is_undone_once_it_is_resumed(world: World) -> None:
+    command_id = await world.until_approval()
+    await world.operations.hold(command_id, operator="operator:olivia", reason="why")
+    world.clock.move_on(73 * 3600)
+    for _ in range(5):
+        await world.turn(command_id)
+        world.clock.move_on(10.0)
+    view = await world.view(command_id)
+    assert (view.state, view.ending, world.passage.sent) == ("HELD", "approval_expired", [CREATE, STAGE])
+    await world.operations.resume(command_id, operator="operator:olivia")
+    assert (await world.settle(command_id)).state == "COMPENSATED"
+    assert world.passage.sent == [CREATE, STAGE, CANCEL, TRASH]
+
+
+async def test_what_has_ended_is_not_held_and_what_is_not_held_is_not_resumed(world: World) -> None:
+    command_id = await world.published()
+    with pytest.raises(OperationRefused, match="already_ended: published as post 1"):
+        await world.operations.hold(command_id, operator="operator:olivia", reason="why")
+    with pytest.raises(OperationRefused, match="not_held"):
+        await world.operations.resume(command_id, operator="operator:olivia")
+    with pytest.raises(OperationRefused, match="unknown_command"):
+        await world.operations.hold("cmd_nothing", operator="operator:olivia", reason="why")
+
+
+async def test_a_freeze_of_one_system_accepts_and_holds_at_its_fence(world: World) -> None:
+    await world.restrict("freeze:system:publications")
+    command_id = await world.accepted()
+    for _ in range(TURNS_MAX):
+        await world.turn(command_id)
+        world.clock.move_on(1.0)
+    assert ((await world.view(command_id)).state, world.passage.sent) == ("HELD", [CREATE])
+
+
+@pytest.mark.parametrize("scope", ["freeze:all", "freeze:tenant:acme", "freeze:site:blog"])
+async def test_a_freeze_refuses_what_is_new_and_another_site_goes_on(world: World, scope: str) -> None:
+    await world.restrict(scope)
+    with pytest.raises(IntakeRefused, match="frozen") as caught:
+        await world.propose()
+    assert caught.value.retryable
+    elsewhere = proposal(site="shop", slug="in-the-shop")
+    if scope == "freeze:site:blog":
+        await world.accepted(elsewhere)
+    else:
+        with pytest.raises(IntakeRefused, match="frozen"):
+            await world.propose(elsewhere)
 
 
 async def test_a_revoked_token_does_not_stop_a_compensation(world: World) -> None:

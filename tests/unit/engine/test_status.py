@@ -14,7 +14,7 @@ DONE = State.SUCCESS
 @pytest.mark.parametrize(
     ("blockers", "word", "who", "says"),
     [
-        (Blocker.HELD, "HELD", "an operator", "It is held by a freeze."),
+        (Blocker.HELD, "HELD", "an operator", "It is held by an operator."),
         (Blocker.AWAITING_AUTHORIZATION, "AWAITING_AUTHORIZATION", "an operator", "an operator's authorization"),
         (Blocker.LOCKED, "LOCKED", "nobody", "another change of the same object"),
         (Blocker.SCHEDULED, "SCHEDULED", "nobody", "its scheduled time"),
