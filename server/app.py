@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from execution.bus.memory import MemoryBus
     from execution.operations import Operations
     from execution.worker import Worker
+    from server.callers import TokenFile
     from server.tools import Tools
 
 log = logging.getLogger("remit.app")
@@ -128,8 +129,15 @@ class Installation:
         keys = KeySource(self.config.path(gateway.jwks))
         return Verifier(keys=keys, issuer=gateway.issuer, audience=gateway.audience, tenant=gateway.tenant)
 
-    def tools(self, wake: Callable[[str], None] | None = None) -> Tools:
-        """The agent's tools behind their gateway. `wake` tells a worker in this process of what was accepted."""
+    def token_file(self) -> TokenFile:
+        """The caller of a gateway on stdin and stdout. Raises KeyFileError."""
+        from server.callers import TokenFile
+
+        return TokenFile(path=self.config.token_file, verifier=self.verifier(), clock=self.clock)
+
+    def tools(self, wake: Callable[[str], None] | None = None, stop: asyncio.Event | None = None) -> Tools:
+        """The agent's tools behind their gateway. `wake` tells a worker in this process of what was accepted; `stop`
+        ends all waiting."""
         from execution.intake import Intake
         from server.gateway import Gateway
         from server.preview import PlanPreview
@@ -142,7 +150,6 @@ class Installation:
         )
         gateway = Gateway(
             verifier=self.verifier(),
-            token_file=self.config.token_file,
             proposals=intake,
             statuses=self.status,
             records=StoreRecords(self.store, self.clock),
@@ -150,7 +157,7 @@ class Installation:
             lists=frozenset(settings.notify),
             sites=frozenset(settings.site),
         )
-        return Tools(gateway=gateway, previewer=PlanPreview(intake), clock=self.clock, ids=self.ids)
+        return Tools(gateway=gateway, previewer=PlanPreview(intake), clock=self.clock, ids=self.ids, stop=stop)
 
 
 @asynccontextmanager

@@ -15,13 +15,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
 from capabilities.errors import KeyFileCode, KeyFileError
 from capabilities.identifiers import is_segment
 from capabilities.keyfile import read_private_file
-from server.settings import LogLevel, Section, Settings, Timed
+from server.settings import LOOPBACK, HttpSection, LogLevel, Section, Settings, Timed
 
 CONFIG_NAME: Final = "remit.toml"
 DATABASE_NAME: Final = "remit.db"
@@ -117,10 +118,20 @@ def find_home(option: Path | None) -> Path:
     return (option or Path(os.environ.get(HOME_VARIABLE) or HOME_DEFAULT)).absolute()
 
 
-def load_config(option: Path | None = None, *, token_file: Path | None = None) -> Config:
-    """Read the home's configuration. Raises ConfigError."""
+def load_config(
+    option: Path | None = None,
+    *,
+    token_file: Path | None = None,
+    http_host: str | None = None,
+    http_port: int | None = None,
+) -> Config:
+    """Read the home's configuration, with what the command line says instead. Raises ConfigError."""
     home = find_home(option)
     settings = parse_settings(_read(home / CONFIG_NAME), home / CONFIG_NAME)
+    instead = {name: value for name, value in (("host", http_host), ("port", http_port)) if value is not None}
+    if instead:
+        settings = settings.model_copy(update={"http": settings.http.model_copy(update=instead)})
+        _check_http(settings.http, home / CONFIG_NAME)
     named, own = token_file or os.environ.get(TOKEN_FILE_VARIABLE), settings.gateway.token_file
     return Config(
         home=home,
@@ -227,11 +238,36 @@ def _check_names(settings: Settings, file: Path) -> None:
     if settings.engine.time_scale != 1.0 and not settings.sandbox.start:
         fix = "Remove time_scale, or set [sandbox] start = true: it is for demonstrations only."
         raise ConfigError(f"{file}, engine.time_scale", "real systems cannot be hurried", fix)
+    _check_http(settings.http, file)
     for where, timed in _timed(settings):
         for key in ("max_run", "incomplete"):
             if getattr(timed, f"{key}_s") is not None and not getattr(timed, f"{key}_source"):
                 fix = f'Say in {key}_source who enforces that limit, for example "php-fpm request_terminate_timeout".'
                 raise ConfigError(f"{file}, {where}.{key}_s", "a limit without a source", fix)
+
+
+def _check_http(section: HttpSection, file: Path) -> None:
+    if not section.local and not section.allowed_hosts:
+        fix = 'List under which names clients reach it, for example allowed_hosts = ["remit.example.org"].'
+        raise ConfigError(f"{file}, http.allowed_hosts", "missing for an address that others can reach", fix)
+    if any("*" in entry.removesuffix(":*") for entry in (*section.allowed_hosts, *section.allowed_origins)):
+        fix = "Spell every host and origin out; only a port may be any (:*)."
+        raise ConfigError(f"{file}, http.allowed_hosts", "a wildcard", fix)
+    if section.public_url is not None and not is_safe_url(section.public_url):
+        fix = "Use https://…; http:// only for a loopback address."
+        raise ConfigError(f"{file}, http.public_url", "not an address to send a token to", fix)
+
+
+def is_safe_url(url: str) -> bool:
+    """Whether a token may be sent there: over TLS, or within this machine; no password, query or fragment in it."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    plain = parts.username is None and parts.password is None and not parts.query and not parts.fragment
+    secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
+    return plain and secure and bool(parts.hostname) and url.isascii() and url.isprintable() and " " not in url
 
 
 def _timed(settings: Settings) -> Iterator[tuple[str, Timed]]:

@@ -3,8 +3,9 @@
     Refusal            the one shape of a refusal on the wire and in a refusal row
     GatewayRefused     raised by the gateway; carries a Refusal
 
-Codes come from four places: arguments (here), credentials and scopes (`capabilities.errors`), token files
-(`token_file_*`) and intake (`execution.proposal.IntakeRefused`). No text repeats what came in.
+Codes come from five places: arguments (here), credentials and scopes (`capabilities.errors`), token files
+(`token_file_*`), messages and requests (`protocol`, `mcp_http`) and intake (`execution.proposal.IntakeRefused`). No
+text repeats what came in.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "expired": _ASK_ANEW,
         "revoked": "This authority was withdrawn. Stop, and tell the person you work for.",
-        "no_token": "No token file is configured. Ask the person you work for to run `remit token issue --out FILE` "
-        "and to set REMIT_TOKEN_FILE to that path.",
+        "no_token": "The call carries no token. Ask the person you work for to run `remit token issue --out FILE` and "
+        "to configure that file (REMIT_TOKEN_FILE), or over HTTP the header `Authorization: Bearer TOKEN`.",
         "token_file_unreadable": "The token file cannot be opened. " + _ASK_ANEW,
         "token_file_open_permissions": "Others can read the token file: it must be mode 0600. " + _OPERATOR,
         "token_file_not_regular": "The token file is not a regular file. " + _OPERATOR,
@@ -63,6 +64,25 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
         "missing_argument": "Add this argument.",
         "unknown_tool": "There is no such tool here. List the tools.",
         "payload_too_large": "Send less than the limit.",
+        "request_state_unknown": "This server never asks back, so there is nothing to resume. Call without it.",
+        "credential_misplaced": "A token stood outside of the Authorization header. It is treated as leaked. Send "
+        "tokens in that header only.",
+        "host_not_allowed": "Use the address that the operator gave you, or ask them to list this host ([http] "
+        "allowed_hosts).",
+        "origin_not_allowed": "Pages of this origin may not call. An operator can list it ([http] allowed_origins).",
+        "not_found": "Nothing is here. Use the address that the operator gave you.",
+        "method_not_allowed": "Use the method that `Allow` names; this server keeps no session and pushes nothing.",
+        "duplicate_header": "Send every header once.",
+        "ambiguous_length": "Send Content-Length or Transfer-Encoding, not both.",
+        "query_not_allowed": "Call the address without a query.",
+        "content_type_not_supported": "Send Content-Type: application/json, not compressed.",
+        "not_acceptable": "Accept application/json.",
+        "session_unknown": "This server keeps no sessions. Initialize again and send no Mcp-Session-Id.",
+        "not_json": "Send one JSON-RPC message as strict JSON.",
+        "batch_not_supported": "Send one message at a time.",
+        "not_a_message": "Send one JSON-RPC request or notification, with a text or whole number as its id.",
+        "body_too_slow": "Send the body faster.",
+        "busy": "Too much is under way. Call again in a moment with the same values.",
         "unavailable": "The server could not answer just now. Nothing is lost: call again with the same values.",
     }
 )
@@ -74,6 +94,8 @@ _RETRYABLE: Final = frozenset(
         "too_many_open_commands",
         "not_repeatable_yet",
         "unavailable",
+        "busy",
+        "body_too_slow",
         "frozen",
     }
 )

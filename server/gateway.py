@@ -1,8 +1,8 @@
 """The policy enforcement point: who calls, and does their token reach this far?
 
-Every call reopens the token file, verifies the token, asks the store whether it was revoked, and checks scope and
-limits; what is refused leaves a row without content. What is permitted becomes a `Proposal` and a `Proposer` for
-intake, which judges everything that needs the database, in its own transaction. The token's text goes no further.
+Every call proves who calls (`callers`), asks the store whether that was revoked, and checks scope and limits; what is
+refused leaves a row without content. What is permitted becomes a `Proposal` and a `Proposer` for intake, which judges
+everything that needs the database, in its own transaction. The token's text goes no further.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from capabilities.credential import find_credentials
 from capabilities.details import AuthorizationDetail, Intent
-from capabilities.errors import CredentialCode, CredentialError, KeyFileError, ScopeError
+from capabilities.errors import CredentialError, KeyFileError, ScopeError
 from capabilities.grant import find_detail, may_query, permits, query_scopes
-from capabilities.keyfile import read_private_file
 from capabilities.resources import QueryScope
 from capabilities.revocation import RevocationScope, scopes_of, token_scope
 from capabilities.token import Capability, Verifier
 from execution.ports import Clock
 from execution.proposal import Accepted, CommandView, IntakeRefused, Proposal, Proposer
 from server.arguments import CONTENT_BYTES_MAX, ProposePublish, QueryCommandStatus
+from server.callers import Caller
 from server.errors import (
     GatewayRefused,
     Refusal,
@@ -43,6 +42,8 @@ TOKENS_COUNTED_MAX: Final = 1_024
 QUERY_WINDOW_S: Final = 900.0
 TOKENS_BURNT_MAX: Final = 8
 STRINGS_SEARCHED_MAX: Final = 20_000
+STRANGERS_FILED_MAX: Final = 600
+"""Refusal rows for callers whom no token proves, in QUERY_WINDOW_S: whoever reaches a port must not fill the disk."""
 
 BY_HASH: Final = "artifact://sha256/"
 _MEDIA_TYPES: Final = {"markdown": "text/markdown", "html": "text/html", "blocks": "text/x-wordpress-blocks"}
@@ -107,13 +108,12 @@ class Admitted:
 
 
 class Gateway:
-    """Checks calls of one installation. `token_file` is the caller's, reopened on every call."""
+    """Checks calls of one installation."""
 
     def __init__(
         self,
         *,
         verifier: Verifier,
-        token_file: Path | None,
         proposals: Proposals,
         statuses: Statuses,
         records: Records,
@@ -122,7 +122,6 @@ class Gateway:
         sites: frozenset[str],
     ) -> None:
         self._verifier = verifier
-        self._token_file = token_file
         self._proposals = proposals
         self._statuses = statuses
         self._records = records
@@ -130,19 +129,36 @@ class Gateway:
         self._lists = lists
         self._sites = sites
         self._rates = QueryRates(clock)
+        self._strangers = QueryRates(clock)
 
-    async def inspect(self, intent: str, given: Mapping[str, Any]) -> None:
-        """Refuse arguments that carry a token: it has been through a prompt, so one of ours is revoked."""
+    async def authenticate(self, raw: str) -> Capability:
+        """Whom the token of an HTTP request proves, before anything else of it is read. Raises GatewayRefused."""
+        try:
+            return self._verifier.verify(raw, self._clock.now_ms() // 1000)
+        except CredentialError as error:
+            raise await self.stranger(from_credential(error)) from None
+
+    async def stranger(self, found: Refusal) -> GatewayRefused:
+        """Refuse a request that proves nobody."""
+        if self._strangers.take("", STRANGERS_FILED_MAX) > 0:
+            return GatewayRefused(found)
+        return await self._filed(found, None, "http", "")
+
+    async def inspect(self, intent: str, given: Mapping[str, Any], code: str = "credential_in_arguments") -> None:
+        """Refuse what carries a token where none belongs: it has been through a prompt or a log, so one of ours is
+        revoked."""
         found = tuple(islice(find_in(given), TOKENS_BURNT_MAX))
         for raw in found:
             await self._burn(raw)
         if found:
-            raise await self._filed(refusal("credential_in_arguments"), None, intent, "")
+            raise await self._filed(refusal(code), None, intent, "")
 
-    async def admit(self, arguments: ProposePublish, correlation_id: str, trace_id: str | None) -> Admitted:
+    async def admit(
+        self, arguments: ProposePublish, caller: Caller, correlation_id: str, trace_id: str | None
+    ) -> Admitted:
         """Check token, scope and limits of a proposal, and put it into normal form. Raises GatewayRefused."""
         target = f"site/{arguments.site}/{arguments.article_id}"
-        capability = await self._caller("propose_publish", target)
+        capability = await self._prove(caller, "propose_publish", target)
         try:
             payload = await self._payload(arguments)
             detail = self._within_scope(arguments, capability, target, payload.size)
@@ -165,9 +181,9 @@ class Gateway:
             found = from_intake(error, command_id=await self._may_name(error.command_id, admitted.capability))
             raise await self._filed(found, admitted.capability, proposal.intent, target) from None
 
-    async def command(self, arguments: QueryCommandStatus) -> CommandView:
+    async def command(self, arguments: QueryCommandStatus, caller: Caller) -> CommandView:
         """The one command that was asked for. Absent and forbidden are the same answer."""
-        capability = await self._asker()
+        capability = await self._asker(caller)
         view = await self._find(arguments, capability)
         if view is None or not _visible(capability, view):
             raise await self._filed(refusal("command_not_found"), capability, "query_command_status", "command")
@@ -184,9 +200,9 @@ class Gateway:
             raise refused("unavailable")
         return view
 
-    async def latest(self) -> tuple[CommandView, ...]:
+    async def latest(self, caller: Caller) -> tuple[CommandView, ...]:
         """The caller's last ten commands; the tenant's for a caller who may ask about all of them."""
-        capability = await self._asker()
+        capability = await self._asker(caller)
         claims = capability.claims
         everything = QueryScope() in query_scopes(claims.details)
         views = await self._statuses.recent(claims.tenant, None if everything else claims.sub)
@@ -203,8 +219,8 @@ class Gateway:
         assert arguments.idempotency_key is not None, "without an id there is a list instead"
         return await self._statuses.by_key(capability.claims.tenant, arguments.idempotency_key)
 
-    async def _asker(self) -> Capability:
-        capability = await self._caller("query_command_status", "command")
+    async def _asker(self, caller: Caller) -> Capability:
+        capability = await self._prove(caller, "query_command_status", "command")
         detail = find_detail(capability.claims.details, Intent.QUERY)
         if detail is None or not query_scopes(capability.claims.details):
             raise await self._filed(refusal("query_not_granted"), capability, "query_command_status", "command")
@@ -213,9 +229,9 @@ class Gateway:
             raise GatewayRefused(refusal("rate_limited", limit=detail.limits.max_uses, retry_after_s=wait_s))
         return capability
 
-    async def _caller(self, intent: str, target: str) -> Capability:
+    async def _prove(self, caller: Caller, intent: str, target: str) -> Capability:
         try:
-            capability = self._verifier.verify(self._read_token(), self._clock.now_ms() // 1000)
+            capability = caller()
         except CredentialError as error:
             raise await self._filed(from_credential(error), None, intent, target) from None
         except KeyFileError as error:
@@ -223,15 +239,6 @@ class Gateway:
         if await self._records.is_revoked(scopes_of(capability)):
             raise await self._filed(refusal("revoked"), capability, intent, target)
         return capability
-
-    def _read_token(self) -> str:
-        if self._token_file is None:
-            raise refused("no_token")
-        raw = read_private_file(self._token_file).removesuffix(b"\n")
-        try:
-            return raw.decode("ascii")
-        except UnicodeDecodeError:
-            raise CredentialError(CredentialCode.MALFORMED_TOKEN) from None
 
     def _within_scope(
         self, arguments: ProposePublish, capability: Capability, target: str, size: int

@@ -2,8 +2,8 @@
 
 stdout carries JSON-RPC and nothing else: the wire is moved to descriptors of its own before anything is served, and
 descriptor 1 becomes stderr, so that a stray print of any library misses it. A line that is no message is answered with
-a parse error; one of more than 32 MiB ends the connection. EOF, SIGTERM and Ctrl-C end the process within a second or
-two: the caller's `stop` is set, acceptances under way are awaited, nothing else is.
+an error; one of more than 32 MiB ends the connection. EOF and the caller's `stop` (a signal) end it within a second or
+two: acceptances under way are awaited, nothing else is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import fcntl
 import json
 import logging
 import os
-import signal
 import stat
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -21,26 +20,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
-import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
 
-from server.results import text
-from server.tools import INSTRUCTIONS, Answer, Tools, ToolText
+from server.errors import GatewayRefused
+from server.protocol import MESSAGE_BYTES_MAX, error_body, parse_message
 
-LINE_BYTES_MAX: Final = 32 * 1024 * 1024
-TOOLS_FRESH_MS: Final = 60_000
 DRAIN_S: Final = 1.0
-PARSE_ERROR: Final = -32700
 _CHUNK_BYTES: Final = 65_536
 
 log = logging.getLogger("remit.mcp")
 
-Context = ServerRequestContext[Any, Any]
 Incoming = SessionMessage | Exception
 
 
@@ -66,35 +57,10 @@ def take_wire() -> Wire:
     return wire
 
 
-def build(tools: Tools, version: str) -> Server[Any]:
-    """The protocol server over the tools."""
-
-    async def list_tools(
-        context: Context, params: mcp_types.PaginatedRequestParams | None
-    ) -> mcp_types.ListToolsResult:
-        return mcp_types.ListToolsResult(tools=[_listed(tool) for tool in tools.texts])
-
-    async def call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
-        answer = await tools.call(params.name, params.arguments or {}, _trace(context))
-        return _wire_result(answer)
-
-    return Server(
-        "remit",
-        version=version,
-        title="Remit",
-        instructions=INSTRUCTIONS,
-        cache_hints={"tools/list": CacheHint(ttl_ms=TOOLS_FRESH_MS, scope="private")},
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-    )
-
-
-async def serve(tools: Tools, version: str, wire: Wire, stop: asyncio.Event) -> None:
-    """Serve one client until EOF, a signal, or `stop`; sets `stop` at the end."""
-    server = build(tools, version)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+async def serve(
+    server: Server[Any], wire: Wire, stop: asyncio.Event, drained: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Serve one client until EOF or `stop`; sets `stop` at the end. `drained` waits for what must not be cut off."""
     no_more = asyncio.Event()
     session = asyncio.create_task(_session(server, wire, no_more), name="mcp session")
     stopped = asyncio.create_task(stop.wait(), name="stop")
@@ -103,8 +69,9 @@ async def serve(tools: Tools, version: str, wire: Wire, stop: asyncio.Event) -> 
         await asyncio.wait({session, stopped, silent}, return_when=asyncio.FIRST_COMPLETED)
         if not stop.is_set():
             await asyncio.wait({session, stopped}, timeout=DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
-        async with asyncio.timeout(DRAIN_S):
-            await tools.drained()
+        if drained is not None:
+            async with asyncio.timeout(DRAIN_S):
+                await drained()
     except TimeoutError:
         log.warning("an acceptance was still under way at the end; its outcome is in the journal")
     finally:
@@ -140,13 +107,14 @@ async def _read(
     async with to_server, aclosing(read_lines(descriptor)) as lines:
         try:
             async for line in lines:
-                message = parse_line(line)
-                if message is None:
-                    await out(_parse_error())
+                try:
+                    message = parse_message(line)
+                except GatewayRefused as error:
+                    await out(json.dumps(error_body(error.refusal)))
                 else:
                     await to_server.send(SessionMessage(message))
         except LineTooLong:
-            log.error("a line of more than %d bytes ended the connection", LINE_BYTES_MAX)
+            log.error("a line of more than %d bytes ended the connection", MESSAGE_BYTES_MAX)
         except anyio.BrokenResourceError:
             log.debug("the session ended while a message was being read")
         finally:
@@ -159,7 +127,7 @@ async def _write(from_server: MemoryObjectReceiveStream[SessionMessage], out: Li
             await out(message.message.model_dump_json(by_alias=True, exclude_unset=True))
 
 
-async def read_lines(descriptor: int, bytes_max: int = LINE_BYTES_MAX) -> AsyncGenerator[bytes, None]:
+async def read_lines(descriptor: int, bytes_max: int = MESSAGE_BYTES_MAX) -> AsyncGenerator[bytes, None]:
     """Lines of a pipe, each at most `bytes_max` long. Cancellable, unlike a thread that reads. Raises LineTooLong."""
     reader = asyncio.StreamReader(limit=bytes_max)
     async with _feeding(descriptor, reader):
@@ -200,17 +168,6 @@ async def _pump(descriptor: int, reader: asyncio.StreamReader) -> None:
     reader.feed_eof()
 
 
-def parse_line(line: bytes) -> mcp_types.JSONRPCMessage | None:
-    """One message; None for anything else: not UTF-8, not JSON, a batch, nested too deep, an id of another type."""
-    try:
-        message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValidationError:
-        return None
-    if isinstance(message, mcp_types.JSONRPCNotification) and "id" in json.loads(line):
-        return None  # a request whose id is of another type would be taken for a notification, and never answered
-    return message
-
-
 Lines = Callable[[str], Awaitable[None]]
 
 
@@ -244,40 +201,3 @@ async def _writable(loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
 def _wake(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
-
-
-def _parse_error() -> str:
-    error = {"code": PARSE_ERROR, "message": "not one JSON-RPC message on one line"}
-    return json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
-
-
-def _listed(tool: ToolText) -> mcp_types.Tool:
-    return mcp_types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=dict(tool.input_schema),
-        output_schema=dict(tool.output_schema),
-        annotations=mcp_types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=tool.read_only,
-            destructive_hint=not tool.read_only,
-            idempotent_hint=tool.idempotent,
-            open_world_hint=not tool.read_only,
-        ),
-    )
-
-
-def _wire_result(answer: Answer) -> mcp_types.CallToolResult:
-    return mcp_types.CallToolResult(
-        content=[mcp_types.TextContent(type="text", text=text(answer.result))],
-        structured_content=answer.result.model_dump(mode="json", exclude_none=True),
-        is_error=answer.refused,
-    )
-
-
-def _trace(context: Context) -> str | None:
-    """W3C trace context, when the client sent one (`_meta.traceparent`)."""
-    meta = context.meta or {}
-    found = meta.get("traceparent")
-    return found if isinstance(found, str) and len(found) <= 64 and found.isascii() else None

@@ -1,6 +1,7 @@
-"""The two long-running processes, a gateway on stdio and a worker. Each ends cleanly, with what it started.
+"""The long-running processes, a gateway and a worker. Each ends cleanly, with what it started.
 
-A gateway needs no production credential; with a worker in the same process (the embedded default) it has them all.
+A gateway serves agents over stdin and stdout (one agent) or over HTTP (any number). It needs no production credential;
+with a worker in the same process (the embedded default) it has them all.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import asyncio
 import logging
 import os
 import signal
-from typing import TYPE_CHECKING, Final
+import socket
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
 
 from execution.bus.memory import MemoryBus
 from execution.store.errors import StoreError
@@ -21,6 +24,7 @@ from server.telemetry import JsonFormatter
 
 if TYPE_CHECKING:
     from server.mcp_stdio import Wire
+    from server.tools import Tools
 
 GRACE_EMBEDDED_S: Final = 1.0
 GRACE_WORKER_S: Final = 10.0
@@ -28,19 +32,52 @@ TICK_S: Final = 10.0
 
 log = logging.getLogger("remit.server")
 
+Front = Callable[[Installation, "Tools", asyncio.Event], Coroutine[Any, Any, None]]
+"""How a gateway is reached: serves until `stop` is set, or sets it."""
 
-async def run_gateway(config: Config, wire: Wire, version: str, formatter: JsonFormatter, *, with_worker: bool) -> None:
-    """Serve one agent over stdio until EOF or a signal."""
-    from server.mcp_stdio import serve
 
-    stop = asyncio.Event()
+def over_stdio(wire: Wire, version: str) -> Front:
+    """One agent, whose token lies in a file."""
+
+    async def front(at: Installation, tools: Tools, stop: asyncio.Event) -> None:
+        from server.mcp_stdio import serve
+        from server.protocol import build
+
+        if at.config.token_file is None:
+            log.warning("no token file is named, so every call will be refused: set %s", TOKEN_FILE_VARIABLE)
+        caller = at.token_file()
+        await serve(build(tools, version, lambda _: caller), wire, stop, tools.drained)
+
+    return front
+
+
+def over_http(listener: socket.socket, version: str, *, with_worker: bool) -> Front:
+    """Any number of agents, each request with its token."""
+
+    async def front(at: Installation, tools: Tools, stop: asyncio.Event) -> None:
+        from server.health import Health
+        from server.listening import serve
+        from server.mcp_http import app_of
+
+        health = Health(store=at.store, clock=at.clock, with_worker=with_worker, stop=stop)
+        app = app_of(tools, at.config.settings.http, health, version)
+        try:
+            await serve(app, listener, stop)
+            await tools.drained()
+        finally:
+            stop.set()
+
+    return front
+
+
+async def run_gateway(config: Config, front: Front, formatter: JsonFormatter, *, with_worker: bool) -> None:
+    """Serve agents until a signal, or until the front ends."""
+    stop = stop_on_signals()
     async with opened(config) as at:
         warn_about_credentials(config)
-        if config.token_file is None:
-            log.warning("no token file is named, so every call will be refused: set %s", TOKEN_FILE_VARIABLE)
         bus = MemoryBus()
-        tools = at.tools(wake=bus.publish if with_worker else None)
-        tasks = [asyncio.create_task(serve(tools, version, wire, stop), name="gateway")]
+        tools = at.tools(wake=bus.publish if with_worker else None, stop=stop)
+        tasks = [asyncio.create_task(front(at, tools, stop), name="gateway")]
         if with_worker:
             tasks.append(asyncio.create_task(_work(at, stop, formatter, bus, GRACE_EMBEDDED_S), name="worker"))
         await _until_one_ends(tasks, stop)
@@ -48,12 +85,18 @@ async def run_gateway(config: Config, wire: Wire, version: str, formatter: JsonF
 
 async def run_worker(config: Config, formatter: JsonFormatter) -> None:
     """Work until a signal."""
+    stop = stop_on_signals()
+    async with opened(config) as at:
+        await _work(at, stop, formatter, MemoryBus(), GRACE_WORKER_S)
+
+
+def stop_on_signals() -> asyncio.Event:
+    """Set by SIGTERM and Ctrl-C."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with opened(config) as at:
-        await _work(at, stop, formatter, MemoryBus(), GRACE_WORKER_S)
+    return stop
 
 
 async def _until_one_ends(tasks: list[asyncio.Task[None]], stop: asyncio.Event) -> None:

@@ -5,11 +5,13 @@ A key that is not listed is refused. Read by `server.config`, which knows files 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Seconds = float
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -139,6 +141,37 @@ class SandboxSection(Section):
     state: str = "sandbox/state.db"
 
 
+class HttpSection(Section):
+    """MCP over Streamable HTTP. TLS is a front's business; `public_url` is then the address that clients use.
+
+    Every request names a host and perhaps an origin; those that are not listed are refused. Entries may end in `:*` for
+    any port. On a loopback address the loopback names are allowed by themselves; elsewhere `allowed_hosts` must be set.
+    """
+
+    enabled: bool = False
+    host: str = "127.0.0.1"
+    port: int = Field(default=8765, ge=0, le=65_535)
+    path: str = Field(default="/mcp", pattern=r"^/[a-z0-9][a-z0-9/_-]{0,63}$")
+    public_url: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in LOOPBACK
+
+    def hosts(self) -> tuple[str, ...]:
+        """The Host headers that pass."""
+        own = tuple(f"{name}{port}" for name in _LOOPBACK_NAMES for port in ("", ":*")) if self.local else ()
+        return (*own, *self.allowed_hosts)
+
+    def origins(self) -> tuple[str, ...]:
+        """The Origin headers that pass; a request without one always does."""
+        own = tuple(f"http://{name}{port}" for name in _LOOPBACK_NAMES for port in ("", ":*")) if self.local else ()
+        return (*own, *self.allowed_origins)
+
+
 class LogSection(Section):
     """How much is written to stderr."""
 
@@ -158,4 +191,5 @@ class Settings(Section):
     notify: dict[str, NotifyList] = Field(default_factory=dict)
     engine: EngineSection = EngineSection()
     sandbox: SandboxSection = SandboxSection()
+    http: HttpSection = HttpSection()
     log: LogSection = LogSection()

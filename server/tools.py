@@ -15,8 +15,10 @@ from typing import Any, Final, Protocol
 
 from execution.ports import Clock, Ids
 from execution.proposal import Accepted, CommandView
+from execution.store.errors import StoreError
 from server.arguments import ProposePublish, QueryCommandStatus, input_schema, parse
-from server.errors import GatewayRefused, refusal
+from server.callers import Caller
+from server.errors import GatewayRefused, refusal, refused
 from server.fitting import fit
 from server.gateway import Admitted, Gateway
 from server.results import (
@@ -59,6 +61,17 @@ class Answer:
 
     result: Result
     refused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call. `envelope`: everything that came with it, arguments included, where no token may stand."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    caller: Caller
+    envelope: Mapping[str, Any]
+    trace_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +121,19 @@ QUERY: Final = ToolText(
 
 
 class Tools:
-    """The tools of one gateway. `accepting` holds acceptances under way, so that a clean end can wait for them."""
+    """The tools of one gateway. `accepting` holds acceptances under way, so that a clean end can wait for them; `stop`
+    ends all waiting: who waits is answered with what is known then."""
 
-    def __init__(self, *, gateway: Gateway, previewer: Previewer, clock: Clock, ids: Ids) -> None:
-        self._gateway = gateway
+    def __init__(
+        self, *, gateway: Gateway, previewer: Previewer, clock: Clock, ids: Ids, stop: asyncio.Event | None = None
+    ) -> None:
+        self.gateway = gateway
         self._previewer = previewer
         self._clock = clock
         self._ids = ids
+        self._stop = stop or asyncio.Event()
         self._accepting: set[asyncio.Task[Accepted]] = set()
-        self._handlers: dict[str, Callable[[Mapping[str, Any], str | None], Awaitable[Result]]] = {
+        self._handlers: dict[str, Callable[[Call], Awaitable[Result]]] = {
             PROPOSE.name: self._propose,
             QUERY.name: self._query,
         }
@@ -126,45 +143,48 @@ class Tools:
         """The tools that are offered."""
         return (PROPOSE, QUERY)
 
-    async def call(self, name: str, given: Mapping[str, Any], trace_id: str | None = None) -> Answer:
+    async def call(self, call: Call) -> Answer:
         """Run a tool. Every refusal is an answer."""
         try:
-            handler = self._handlers.get(name)
+            handler = self._handlers.get(call.name)
             if handler is None:
-                raise GatewayRefused(refusal("unknown_tool"))
-            await self._gateway.inspect(name, given)
-            return Answer(result=await handler(given, trace_id))
+                raise refused("unknown_tool")
+            await self.gateway.inspect(call.name, call.envelope)
+            return Answer(result=await handler(call))
         except GatewayRefused as error:
             return Answer(result=problem(error.refusal), refused=True)
+        except StoreError as error:
+            log.error("a call of %s met the store: %s", call.name, error.code)
+            return Answer(result=problem(refusal("unavailable")), refused=True)
 
     async def drained(self) -> None:
         """Wait until no acceptance is under way."""
         if self._accepting:
             await asyncio.wait(self._accepting)
 
-    async def _propose(self, given: Mapping[str, Any], trace_id: str | None) -> Result:
-        arguments = parse(ProposePublish, given)
-        admitted = await self._gateway.admit(arguments, self._ids.new("req"), trace_id)
+    async def _propose(self, call: Call) -> Result:
+        arguments = parse(ProposePublish, call.arguments)
+        admitted = await self.gateway.admit(arguments, call.caller, self._ids.new("req"), call.trace_id)
         if arguments.preview:
             return await self._previewer.preview(admitted)
         accepted = await self._accept(admitted)
-        view = await self._settle(await self._gateway.own(accepted), arguments.wait_seconds)
+        view = await self._settle(await self.gateway.own(accepted), arguments.wait_seconds)
         answer = status(view, deduplicated=accepted.deduplicated, original_ms=accepted.original_at_ms)
         return fit(answer, detailed=False)
 
-    async def _query(self, given: Mapping[str, Any], trace_id: str | None) -> Result:
-        arguments = parse(QueryCommandStatus, given)
+    async def _query(self, call: Call) -> Result:
+        arguments = parse(QueryCommandStatus, call.arguments)
         if arguments.command_id is not None and arguments.idempotency_key is not None:
             fix = "Give one of command_id and idempotency_key, or neither for a list."
             raise GatewayRefused(refusal("invalid_argument", field="idempotency_key", fix=fix))
         if arguments.command_id is None and arguments.idempotency_key is None:
-            return listing(await self._gateway.latest())
-        view = await self._settle(await self._gateway.command(arguments), arguments.wait_seconds)
+            return listing(await self.gateway.latest(call.caller))
+        view = await self._settle(await self.gateway.command(arguments, call.caller), arguments.wait_seconds)
         detailed = arguments.detail == "detailed"
         return fit(status(view, detailed=detailed, page=int(arguments.cursor or "0")), detailed=detailed)
 
     async def _accept(self, admitted: Admitted) -> Accepted:
-        task = asyncio.create_task(self._gateway.accept(admitted), name="acceptance")
+        task = asyncio.create_task(self.gateway.accept(admitted), name="acceptance")
         self._accepting.add(task)
         task.add_done_callback(self._accepted)
         return await asyncio.shield(task)
@@ -177,11 +197,18 @@ class Tools:
     async def _settle(self, view: CommandView, wait_s: int) -> CommandView:
         """Look again until nothing can change without a person, or the time is over."""
         deadline_s, pause_s = self._clock.awake_s() + wait_s, POLL_FIRST_S
-        while not settled(view) and (left_s := deadline_s - self._clock.awake_s()) > 0:
-            await asyncio.sleep(min(pause_s, left_s))
+        while not settled(view) and (left_s := deadline_s - self._clock.awake_s()) > 0 and not self._stop.is_set():
+            await self._pause(min(pause_s, left_s))
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
-            view = await self._gateway.refreshed(view)
+            view = await self.gateway.refreshed(view)
         return view
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+        except TimeoutError:
+            return
 
 
 def settled(view: CommandView) -> bool:

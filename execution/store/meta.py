@@ -84,6 +84,11 @@ async def tick(store: Store, now_ms: int) -> int:
     return high
 
 
+def last_tick(conn: Connection) -> int:
+    """When a worker last showed a sign of life, in Unix milliseconds."""
+    return conn.execute(select(M.c.clock_high_ms)).scalar() or 0
+
+
 def identity(conn: Connection) -> Identity | None:
     """The identity as it is stored, None before the first `establish`."""
     row = conn.execute(select(M.c.installation, M.c.incarnation, M.c.incarnated_at_ms)).first()

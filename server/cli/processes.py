@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from server.cli.options import HomeOption, JsonOption
-from server.cli.output import CommandFailed
+from server.cli.output import CommandFailed, Exit
 from server.cli.setup import installed
 
 TokenFile = Annotated[
@@ -29,19 +29,39 @@ def serve(
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Only the gateway; run `remit worker` elsewhere.")
     ] = False,
+    http: Annotated[
+        bool | None,
+        typer.Option("--http/--stdio", help="Over HTTP, or over stdin and stdout; default: [http] enabled."),
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Listen there instead of [http] host.")] = None,
+    port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Instead of [http] port.")] = None,
     token_file: TokenFile = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Serve an agent over stdin and stdout (MCP)."""
+    """Serve agents (MCP): one over stdin and stdout, or any number over HTTP."""
     from server.config import load_config
-    from server.mcp_stdio import take_wire
-    from server.running import run_gateway
+    from server.running import over_http, over_stdio, run_gateway
     from server.telemetry import start_logging
 
-    config = load_config(home, token_file=token_file)
-    wire = take_wire()
+    config = load_config(home, token_file=token_file, http_host=host, http_port=port)
+    section = config.settings.http
+    if http is None:
+        http = section.enabled
+    if not http and (host, port) != (None, None):
+        raise CommandFailed("usage", "--host and --port are for HTTP.", "Add --http.", Exit.USAGE)
+    if http and token_file is not None:
+        fix = "Over HTTP every request brings its token; leave --token-file out."
+        raise CommandFailed("usage", "--token-file is for stdin and stdout.", fix, Exit.USAGE)
+    if http:
+        from server.listening import bind
+
+        front = over_http(bind(section.host, section.port), installed(), with_worker=not no_worker)
+    else:
+        from server.mcp_stdio import take_wire
+
+        front = over_stdio(take_wire(), installed())
     formatter = start_logging(config.log_level)
-    asyncio.run(run_gateway(config, wire, installed(), formatter, with_worker=not no_worker))
+    asyncio.run(run_gateway(config, front, formatter, with_worker=not no_worker))
 
 
 def worker(home: HomeOption = None, as_json: JsonOption = False) -> None:

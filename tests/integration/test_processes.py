@@ -16,7 +16,7 @@ from execution.store.opening import open_store
 from server.app import SystemClock, Ulids, opened
 from server.config import load_config
 from server.home import create_home
-from server.tools import Tools
+from server.tools import Call
 from tests.integration.burst import SINGLE_USE
 
 ROUNDS: Final = 200
@@ -139,16 +139,11 @@ async def test_a_token_for_one_use_is_accepted_once_by_eight_processes_with_two_
     assert used == (1,)
 
 
-@asynccontextmanager
-async def tools(home: Path, token: Path) -> AsyncIterator[Tools]:
-    async with opened(load_config(home, token_file=token)) as at:
-        yield at.tools()
-
-
 async def call(home: Path, token: Path, name: str = "propose_publish", **arguments: Any) -> dict[str, Any]:
     given = {**ARTICLE, "article_id": "article-0028", "wait_seconds": 0, **arguments}
-    async with tools(home, token) as offered:
-        answer = await offered.call(name, given if name == "propose_publish" else arguments)
+    asked = given if name == "propose_publish" else arguments
+    async with opened(load_config(home, token_file=token)) as at:
+        answer = await at.tools().call(Call(name=name, arguments=asked, caller=at.token_file(), envelope=asked))
     return answer.result.model_dump(mode="json", exclude_none=True)
 
 
