@@ -23,7 +23,17 @@ MESSAGE_CHARS_MAX: Final = 4_000
 SECRET_CHARS_MIN: Final = 6
 _FRAMES_MAX: Final = 12
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_NOISY: Final = ("httpx", "httpx2", "httpcore", "aiosqlite", "asyncio", "mcp", "mcp.server.lowlevel.server", "mail.log", "uvicorn.error")
+_NOISY: Final = (
+    "httpx",
+    "httpx2",
+    "httpcore",
+    "aiosqlite",
+    "asyncio",
+    "mcp",
+    "mcp.server.lowlevel.server",
+    "mail.log",
+    "uvicorn.error",
+)
 
 
 class JsonFormatter(logging.Formatter):

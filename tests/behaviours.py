@@ -132,6 +132,22 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Nothing but the protocol reaches stdout.",
             source="MCP, stdio transport",
         ),
+        "http.saga": Behaviour(
+            sentence="Over HTTP an approved proposal is published once, in both protocol eras.",
+            source="The design, sections 8 and 11",
+        ),
+        "http.apart": Behaviour(
+            sentence="Two agents of one HTTP server never see each other's commands.",
+            source="The security rules, section 5, threat 20",
+        ),
+        "http.acknowledged": Behaviour(
+            sentence="A proposal over HTTP is acknowledged within two seconds while every backend hangs.",
+            source="The design, section 8; incident 27",
+        ),
+        "http.end": Behaviour(
+            sentence="A gateway that ends answers who waits, and what it acknowledged is on disk.",
+            source="The design, laws 13 and 14",
+        ),
         "readme.commands": Behaviour(
             sentence="Every command of the README does what it says.",
             source="README",

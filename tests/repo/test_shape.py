@@ -17,6 +17,7 @@ BROAD: Final = frozenset({"Exception", "BaseException"})
 # The only places that may catch everything, one handler each.
 BROAD_HANDLERS: Final = {
     "execution/performer.py": "an attempt turns into an event: whatever it raised, its outcome is unknown",
+    "server/protocol.py": "a call turns into an answer: what the server failed with is not for its client to read",
 }
 # Clock, randomness and ids enter here and are handed on.
 AMBIENT: Final = re.compile(
