@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
@@ -187,10 +186,9 @@ def _address(process: "subprocess.Popen[bytes]", log: IO[bytes]) -> str:
 
 
 @contextlib.asynccontextmanager
-async def http_agent(url: str, token: str | Path, mode: str = "auto") -> AsyncIterator[Agent]:
+async def http_agent(url: str, token: str, mode: str = "auto") -> AsyncIterator[Agent]:
     """An MCP client with a fixed header."""
-    raw = token if isinstance(token, str) else token.read_text().strip()
-    headers = {"Authorization": f"Bearer {raw}"}
+    headers = {"Authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=ANSWER_MAX_S) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,

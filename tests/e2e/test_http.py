@@ -57,7 +57,8 @@ async def test_a_proposal_over_http_is_published_once_after_a_person_approved_it
 async def test_the_same_intent_over_stdio_and_http_is_one_command(shared: Home, gateway: Reachable) -> None:
     article = {"article_id": "article-both", "wait_seconds": 0}
     shared.issue("--uses", "2", "--open", "5")
-    async with http_agent(gateway.mcp, shared.token) as remote, agent(shared, "--no-worker") as local:
+    token = shared.token.read_text().strip()
+    async with http_agent(gateway.mcp, token) as remote, agent(shared, "--no-worker") as local:
         first = await remote.propose(**article)
         second = await local.propose(**article)
     assert (second["command_id"], second["deduplicated"]) == (first["command_id"], True)
