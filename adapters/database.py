@@ -18,10 +18,11 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, NoSuchTableError, OperationalError, SQLAlchemyError
 
 from execution.core.definition import Prepared
 from execution.core.failures import (
@@ -40,7 +41,7 @@ from execution.core.failures import (
     Unsent,
 )
 from execution.core.quiescence import Bounds
-from execution.ports import PublicationRecord
+from execution.ports import PublicationRecord, Severity, Symptom
 
 STATEMENT_S: Final = 5
 """The longest that a statement may wait or run; the database enforces it (busy_timeout, statement_timeout)."""
@@ -50,6 +51,15 @@ THREADS_MAX: Final = 4
 STAGED: Final = "staged"
 PUBLISHED: Final = "published"
 CANCELLED: Final = "cancelled"
+_LASTING: Final = frozenset({"table_missing", "table_differs", "not_permitted"})
+"""What waiting does not mend."""
+_FIXES: Final = {
+    "table_missing": "Run `remit migrate` with a user that may create tables, or create the table by hand.",
+    "table_differs": "The table lacks a column of this release: compare it with what `remit migrate` creates.",
+    "not_permitted": "Let the configured user read, insert into and update the table.",
+    "database_busy": "Something else holds the table locked: end it, or wait.",
+    "database_unavailable": "Look at the URL in [publications], and whether the database can be reached from here.",
+}
 
 _METADATA: Final = sa.MetaData()
 PUBLICATIONS: Final = sa.Table(
@@ -83,6 +93,8 @@ def default_bounds(url: str) -> Bounds:
 
 class SqlPublications:
     """See the module. `url` is SQLAlchemy's, with a synchronous driver (sqlite, postgresql+psycopg, …)."""
+
+    system: Final = "publications"
 
     def __init__(self, url: str, *, bounds: Bounds | None = None) -> None:
         self._bounds = bounds or default_bounds(url)
@@ -119,6 +131,17 @@ class SqlPublications:
             return CannotTell(code=_code(error))
         return _sighting(row, status)
 
+    async def probe(self) -> tuple[Symptom, ...]:
+        """Reading and writing the table, with statements that touch no row and are rolled back."""
+        try:
+            async with asyncio.timeout(READ_S):
+                await asyncio.wrap_future(self._threads.submit(self._rehearse))
+        except TimeoutError:
+            return (_broken("no_answer_in_time"),)
+        except SQLAlchemyError as error:
+            return (_broken(_code(error)),)
+        return (Symptom(code="table_ready", detail=f"{PUBLICATIONS.name} on {self._engine.dialect.name}"),)
+
     async def aclose(self) -> None:
         """Let running transactions end."""
         await asyncio.to_thread(self._threads.shutdown)
@@ -127,6 +150,19 @@ class SqlPublications:
     def _read(self, key: str) -> Row | None:
         with self._engine.connect() as connection:
             return _row(connection, key)
+
+    def _rehearse(self) -> None:
+        nothing, table = sa.false(), PUBLICATIONS
+        if _file_missing(self._engine.url):
+            raise NoSuchTableError(table.name)
+        with self._engine.connect() as connection:
+            _begin(connection)
+            try:
+                connection.execute(sa.select(table).where(nothing)).all()
+                connection.execute(sa.insert(table).from_select(table.columns.keys(), sa.select(table).where(nothing)))
+                connection.execute(sa.update(table).where(nothing).values(revision=0))
+            finally:
+                connection.rollback()
 
     def _prepared(self, operation: str, fields: Mapping[str, object], work: Work) -> Prepared:
         text = json.dumps([operation, fields], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -187,8 +223,7 @@ class SqlWrite:
     def _transact(self, connection: sa.Connection) -> Answer:
         with contextlib.closing(connection):
             try:
-                if connection.dialect.name == "sqlite":
-                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                _begin(connection)
                 answer = self._work(connection)
             except SQLAlchemyError as error:
                 return _before_commit(error)
@@ -222,6 +257,18 @@ class _CommitDecision:
         with self._lock:
             self._taken = self._taken or what
             return self._taken == what
+
+
+def _begin(connection: sa.Connection) -> None:
+    """SQLite takes its lock now or not at all; elsewhere the first statement begins."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _file_missing(url: sa.URL) -> bool:
+    """Asking SQLite for a file that is not there would make it."""
+    named = url.database if url.get_backend_name() == "sqlite" else None
+    return named not in (None, "", ":memory:") and not Path(str(named)).exists()
 
 
 def _stage(connection: sa.Connection, record: PublicationRecord) -> Answer:
@@ -290,17 +337,30 @@ def _sighting(row: Row | None, status: str) -> Sighting:
 
 def _before_commit(error: SQLAlchemyError) -> Answer:
     """Nothing was committed, and the transaction ends with its connection."""
-    transient = isinstance(error, (OperationalError, IntegrityError)) and _code(error) != "table_missing"
+    transient = isinstance(error, (OperationalError, IntegrityError)) and _code(error) not in _LASTING
     return Refused(failure=FailureClass.TRANSIENT if transient else FailureClass.PERMANENT, code=_code(error))
 
 
 def _code(error: SQLAlchemyError) -> str:
     text = str(getattr(error, "orig", "")).lower()
-    if "no such table" in text or "does not exist" in text or "doesn't exist" in text:
+    if "readonly" in text or "read-only" in text or "denied" in text:
+        return "not_permitted"
+    if "column" in text:
+        return "table_differs"
+    if (
+        isinstance(error, NoSuchTableError)
+        or "no such table" in text
+        or "does not exist" in text
+        or "doesn't exist" in text
+    ):
         return "table_missing"
     if isinstance(error, IntegrityError):
         return "raced"
     return "database_busy" if "locked" in text or "timeout" in text else "database_unavailable"
+
+
+def _broken(code: str) -> Symptom:
+    return Symptom(code=code, severity=Severity.PROBLEM, fix=_FIXES.get(code, _FIXES["database_unavailable"]))
 
 
 def _close_late(opening: Future[sa.Connection]) -> None:

@@ -37,7 +37,7 @@ from aiosmtplib import (
 from execution.core.definition import Prepared
 from execution.core.failures import Answer, FailureClass, Landed, Lost, Receipt, Refused, Unprepared, Unsent
 from execution.core.quiescence import Bounds
-from execution.ports import Message
+from execution.ports import Message, Severity, Symptom
 
 CONNECT_S: Final = 10.0
 QUIT_S: Final = 1.0
@@ -48,6 +48,11 @@ _ADDRESS: Final = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9]
 _MESSAGE_ID: Final = re.compile(r"<[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+>")
 _UNFIT_FOR_A_HEADER: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _ABORT: Final = struct.pack("ii", 1, 0)
+_FIXES: Final = {
+    "connect_failed": "Look at host, port and tls in [mail], and whether the relay can be reached from this machine.",
+    "not_authenticated": "Look at user and password_file in [mail].",
+    "tls_or_login_not_offered": "The relay does not offer what [mail] asks for: look at tls, user and port.",
+}
 _SERVICE_GOES_AWAY: Final = 421
 
 
@@ -69,6 +74,8 @@ class Login:
 
 class SmtpMail:
     """See the module. `sender` is the From and envelope address."""
+
+    system: Final = "mail"
 
     def __init__(
         self,
@@ -101,6 +108,17 @@ class SmtpMail:
         """Raises Unprepared for what cannot be a header or an address."""
         recipients = unique_recipients(message.recipients)
         return SmtpWrite(self, self._sender, recipients, message.message_id, encode(message, self._sender, recipients))
+
+    async def probe(self) -> tuple[Symptom, ...]:
+        """Greeting, protection and login, without a message."""
+        opened = await self.open()
+        if not isinstance(opened, aiosmtplib.SMTP):
+            code = "connect_failed" if isinstance(opened, Landed) else opened.code
+            return (Symptom(code=code, severity=Severity.PROBLEM, fix=_FIXES.get(code, _FIXES["connect_failed"])),)
+        await _quit(opened)
+        _abort(opened)
+        login = "logged in" if self._login else "no login"
+        return (Symptom(code="relay_ready", detail=f"protection {self._security}, {login}"),)
 
     async def open(self) -> aiosmtplib.SMTP | Answer:
         """A connection ready for MAIL: greeted, protected, logged in."""

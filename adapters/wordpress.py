@@ -35,6 +35,7 @@ from adapters.wordpress_posts import (
     same_slug,
     seal_part,
 )
+from adapters.wordpress_probing import symptoms
 from adapters.wordpress_rest import API, Gone, UnknownTerm, WordPressReader
 from execution.core.definition import Prepared
 from execution.core.failures import (
@@ -52,7 +53,7 @@ from execution.core.failures import (
     Unprepared,
 )
 from execution.core.quiescence import Bounds
-from execution.ports import Article
+from execution.ports import Article, Symptom
 
 _MARKER: Final = re.compile(r"[a-z2-7]{16,52}")
 _NOT_AUTHENTICATED: Final = Refused(failure=FailureClass.PERMANENT, code="not_authenticated")
@@ -91,6 +92,8 @@ class WordPressSite:
     plugin: the must-use plugin is installed (`key_strategy`). own_posts_only: accept an account that cannot see the
     drafts of others (role author); then nothing that another account created under our marker would be found.
     """
+
+    system: Final = "wordpress"
 
     def __init__(
         self,
@@ -229,6 +232,9 @@ class WordPressSite:
         if plugin is not True:
             wrong.append(plugin.code if isinstance(plugin, CannotTell) else "plugin_missing")
         return tuple(wrong)
+
+    async def probe(self) -> tuple[Symptom, ...]:
+        return symptoms(await self.check(), self.key_strategy)
 
     async def _put_live(self, post_id: str, expected_version: str, article: Article) -> Prepared:
         _checked(post_id)

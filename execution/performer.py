@@ -26,7 +26,7 @@ from execution.core.failures import (
     Unprepared,
     Unsent,
 )
-from execution.ports import Ports
+from execution.ports import Ports, Probed, Severity, Symptom
 
 T = TypeVar("T")
 _LOG: Final = logging.getLogger("remit.performer")
@@ -115,6 +115,14 @@ class Performer:
         if isinstance(made, Unprepared | _Raised):
             return CannotTell(code=f"subject_{made.code}")
         return made if isinstance(made, CannotTell) else dict(made)
+
+    async def probe(self, system: Probed) -> tuple[Symptom, ...]:
+        """Whether an adapter could do its work."""
+        found = await _guarded("probe", system.probe(), self.observe_deadline_s)
+        if isinstance(found, Unprepared | _Raised):
+            fix = "Look at its address in remit.toml, and whether it can be reached from this machine."
+            return (Symptom(code="probe_failed", severity=Severity.PROBLEM, detail=found.code, fix=fix),)
+        return found
 
 
 def _sighting(seen: Sighting | _Raised | Unprepared) -> Sighting:

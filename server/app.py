@@ -14,7 +14,7 @@ import random
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -25,6 +25,7 @@ from execution.catalog import Catalog
 from execution.ports import Ports
 from execution.settings import EngineSettings
 from execution.status import StatusReader
+from execution.store.errors import StoreUnusable
 from execution.store.meta import Identity, establish, has_changed
 from execution.store.meta import identity as stored_identity
 from execution.store.opening import open_store
@@ -160,15 +161,31 @@ class Installation:
         return Tools(gateway=gateway, previewer=PlanPreview(intake), clock=self.clock, ids=self.ids, stop=stop)
 
 
+Identify = Callable[[Config, Store, SystemClock, Ulids], Awaitable[Identity]]
+
+
 @asynccontextmanager
 async def opened(config: Config) -> AsyncIterator[Installation]:
     """Open the journal of a home and join the services over it. Raises StoreError."""
+    async with _joined(config, _identity) as at:
+        yield at
+
+
+@asynccontextmanager
+async def looked_into(config: Config) -> AsyncIterator[Installation]:
+    """The same for looking alone: a journal that was copied or restored is left as it is. Raises StoreError."""
+    async with _joined(config, _identity_as_stored) as at:
+        yield at
+
+
+@asynccontextmanager
+async def _joined(config: Config, identify: Identify) -> AsyncIterator[Installation]:
     from server.publishing import catalog_of
 
     clock, ids = SystemClock(), Ulids()
     store = open_store(config.database)
     try:
-        identity = await _identity(config, store, clock, ids)
+        identity = await identify(config, store, clock, ids)
         catalog = catalog_of(config)
         yield Installation(
             config=config,
@@ -201,6 +218,13 @@ async def _identity(config: Config, store: Store, clock: SystemClock, ids: Ulids
     )
     _check_identity(config, identity)
     return identity
+
+
+async def _identity_as_stored(config: Config, store: Store, clock: SystemClock, ids: Ulids) -> Identity:
+    known = await store.hot(stored_identity)
+    if known is None:
+        raise StoreUnusable("the journal was never started", "run any other command on this home first")
+    return known
 
 
 def _check_identity(config: Config, identity: Identity) -> None:

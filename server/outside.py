@@ -53,7 +53,17 @@ class Outside:
 
 
 def outside_of(at: Installation) -> Outside:
-    """Connect the configuration to the world. Raises ConfigError, also for a missing or open password file."""
+    """Connect the configuration to the world, and make the sandbox's own table where it is missing.
+
+    Raises ConfigError, also for a missing or open password file.
+    """
+    if at.config.settings.sandbox.start:
+        make_publications_table(at.config)
+    return adapters_of(at)
+
+
+def adapters_of(at: Installation) -> Outside:
+    """The same for looking alone: nothing is made. Raises ConfigError."""
     config = at.config
     sites = {name: _site(config, name) for name in config.settings.site}
     publications = _publications(config)
@@ -119,10 +129,7 @@ def _publications(config: Config) -> SqlPublications | None:
     if section is None:
         return None
     bounds = None if section.max_run_s is None else bounds_of(section, config.settings.engine.time_scale)
-    publications = SqlPublications(config.publications_url().value, bounds=bounds)
-    if config.settings.sandbox.start:
-        make_publications_table(config)
-    return publications
+    return SqlPublications(config.publications_url().value, bounds=bounds)
 
 
 def _mail(config: Config) -> SmtpMail | None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from execution.bus.memory import MemoryBus
+from execution.ports import Severity
 from execution.store.errors import StoreError
 from execution.store.meta import tick
 from server.app import Installation, opened
@@ -74,7 +74,7 @@ async def run_gateway(config: Config, front: Front, formatter: JsonFormatter, *,
     """Serve agents until a signal, or until the front ends."""
     stop = stop_on_signals()
     async with opened(config) as at:
-        warn_about_credentials(config)
+        warn_at_start(config)
         bus = MemoryBus()
         tools = at.tools(wake=bus.publish if with_worker else None, stop=stop)
         tasks = [asyncio.create_task(front(at, tools, stop), name="gateway")]
@@ -87,6 +87,7 @@ async def run_worker(config: Config, formatter: JsonFormatter) -> None:
     """Work until a signal."""
     stop = stop_on_signals()
     async with opened(config) as at:
+        warn_at_start(config)
         await _work(at, stop, formatter, MemoryBus(), GRACE_WORKER_S)
 
 
@@ -112,9 +113,11 @@ async def _until_one_ends(tasks: list[asyncio.Task[None]], stop: asyncio.Event) 
 async def _work(
     at: Installation, stop: asyncio.Event, formatter: JsonFormatter, bus: MemoryBus, grace_s: float
 ) -> None:
+    from server.doctor.clock import note as note_clocks
     from server.outside import outside_of, secrets_of
 
     formatter.hide(secrets_of(at.config))
+    note_clocks(at.config.home, at.clock)
     async with running_sandbox(at.config, stop):
         outside = outside_of(at)
         ticking = asyncio.create_task(_tick(at), name="tick")
@@ -136,12 +139,11 @@ async def _tick(at: Installation) -> None:
         await asyncio.sleep(TICK_S)
 
 
-def warn_about_credentials(config: Config) -> None:
-    """Once at start: what the agent's own user could read, the agent could read."""
-    readable = [path.name for path in config.credential_files() if os.access(path, os.R_OK)]
-    if readable:
-        log.warning(
-            "credentials are readable by this user, under whom the agent's host runs too: %s. An agent with a shell "
-            "could use them. For production run `remit serve --no-worker` here and `remit worker` under another user",
-            ", ".join(readable),
-        )
+def warn_at_start(config: Config) -> None:
+    """The cheap part of `remit doctor`: who can read the credentials, and who can change the code that holds them."""
+    from server.doctor import at_start
+
+    for checked in at_start(config):
+        symptom = checked.symptom
+        if symptom.severity in (Severity.WARNING, Severity.PROBLEM):
+            log.warning("%s: %s. %s", symptom.code.replace("_", " "), symptom.detail, symptom.fix)

@@ -148,6 +148,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A gateway that ends answers who waits, and what it acknowledged is on disk.",
             source="The design, laws 13 and 14",
         ),
+        "doctor.finds": Behaviour(
+            sentence="What is broken about an installation is named, with what to do about it.",
+            source="The design, section 9",
+        ),
         "readme.commands": Behaviour(
             sentence="Every command of the README does what it says.",
             source="README",

@@ -4,7 +4,8 @@ Adapters implement the system ports; the composition root implements the clock, 
 simulation and a stand-in in a test implement the same protocols and pass the same conformance suites.
 
 Every write is a `Prepared` request (execution.core.definition): bytes first, connection second, fence third, send last.
-Every read answers a `Sighting` and never raises for what the world does.
+Every read answers a `Sighting` and never raises for what the world does. Every adapter of an external system also
+offers `probe()` (execution.ports.probing), by which `remit doctor` finds out whether it could do its work.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from execution.core.failures import Receipt
 from execution.ports.artifacts import Artifacts
 from execution.ports.machine import Chance, Clock, Ids
 from execution.ports.mail import Mail, Message
+from execution.ports.probing import Probed, Severity, Symptom
 from execution.ports.publications import PublicationRecord, Publications
 from execution.ports.wordpress import Article, WordPress
 
@@ -43,8 +45,11 @@ __all__ = [
     "Mail",
     "Message",
     "Ports",
+    "Probed",
     "PublicationRecord",
     "Publications",
     "Receipt",
+    "Severity",
+    "Symptom",
     "WordPress",
 ]

@@ -24,6 +24,8 @@ from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult
 
+from tests.desk import Finished
+
 REMIT: Final = (sys.executable, "-m", "server")
 COMMAND_MAX_S: Final = 60.0
 ANSWER_MAX_S: Final = 60.0
@@ -35,17 +37,6 @@ ARTICLE: Final[Mapping[str, Any]] = {
     "title": "How to brew coffee",
     "content": "# How to brew coffee\n\nUse fresh water.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.stdout)
 
 
 @dataclass(frozen=True, slots=True)
