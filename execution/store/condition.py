@@ -18,6 +18,7 @@ from sqlalchemy import Connection, func, select
 
 from execution.core.states import ApprovalState, Settlement, State
 from execution.store import schema
+from execution.store.meta import last_tick
 from execution.store.registry import counts_by_state
 
 LOCK_WAIT_S: Final = 0.5
@@ -129,7 +130,7 @@ def backlog(conn: Connection, tenant: str, overdue_before_ms: int) -> Backlog:
     pending = a.state == ApprovalState.PENDING.value
     approvals, oldest_approval = _counted(conn, a.requested_at_ms, pending)
     return Backlog(
-        clock_high_ms=conn.execute(select(schema.STORE_META.c.clock_high_ms)).scalar() or 0,
+        clock_high_ms=last_tick(conn),
         states=counts_by_state(conn, tenant),
         unsent=_counted(conn, schema.OUTBOX.c.outbox_id, schema.OUTBOX.c.sent_at_ms.is_(None))[0],
         overdue=overdue,
