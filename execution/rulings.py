@@ -56,6 +56,7 @@ async def rule(drive: Drive, review_id: str) -> Next:
         draft.put_review(replace(known, closed_at_ms=draft.now_ms))
         _carry_out(drive, draft, known, sighting)
         _lower_flags(draft, review.command_id)
+        _end_unwinding(draft)
 
     return await drive.commit(change)
 
@@ -146,7 +147,6 @@ def _untried(row: Command) -> bool:
 def _rule_untried(draft: Draft, row: Command, verdict: str | None) -> None:
     """The person answers for the open attempts: undo it now, it is gone already, or leave it."""
     if verdict == Verdict.ABANDON:
-        _give_compensation_up(draft)
         return
     _close_attempts(draft, row.command_id)
     gone = verdict == Verdict.PRESENT
@@ -156,8 +156,8 @@ def _rule_untried(draft: Draft, row: Command, verdict: str | None) -> None:
     _resume_unwinding(draft)
 
 
-def _give_compensation_up(draft: Draft) -> None:
-    """The unwinding ends, and its ending says that something was left, once no other question about it is open."""
+def _end_unwinding(draft: Draft) -> None:
+    """What a person left is left: with the last answer, whatever it was about, the unwinding ends and says so."""
     if draft.root.state is State.NEEDS_REVIEW and not any(r.closed_at_ms is None for r in draft.saga.reviews):
         draft.move(draft.root.command_id, Trigger.RULED_ABANDON, {"code": "not_compensated"})
         ended(draft)
@@ -197,7 +197,6 @@ def _abandon(draft: Draft, command_id: str) -> None:
     if row.kind is Kind.COMPENSATION:
         assert row.compensates is not None
         draft.set(row.compensates, compensation_state=CompensationState.FAILED)
-        _give_compensation_up(draft)
         return
     if draft.root.phase is Phase.PRE_PIVOT:
         draft.set(draft.root.command_id, ending=draft.root.ending or "abandoned")

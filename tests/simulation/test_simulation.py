@@ -31,6 +31,7 @@ FOUND = {
     85: "a step in review was given up although its effect was on record",
     312: "a stale read was taken for the proof that a compensation was done",
     888: "a compensation that was ruled absent was never tried again",
+    998: "an unwinding whose last open question was about something else ended nowhere",
 }
 
 
