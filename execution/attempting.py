@@ -84,6 +84,11 @@ async def execute(drive: Drive, command_id: str) -> Next:
     row = drive.saga.member(command_id)
     if landed_receipt(drive.saga, row) is not None:
         return await _decided(drive, command_id, _doubt_again("receipt_on_record"), None)
+    async with drive.turn(command_id, urgent=False):
+        return await _make(drive, command_id)
+
+
+async def _make(drive: Drive, command_id: str) -> Next:
     action = drive.action(command_id)
     for _ in range(drive.env.settings.refences_max):
         prepared = await drive.keeping(drive.env.performer.prepare(action, drive.context(command_id)))
@@ -108,6 +113,7 @@ async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepare
             return await _decided(drive, command_id, decision, look)
     refusal = await drive.keeping(env.performer.connect(prepared, action.deadline_s))
     if refusal is not None:
+        drive.learn(command_id, refusal)
         return await _not_sent(drive, command_id, refusal, look)
     if look is not None and env.clock.awake_s() - looked_s > env.settings.absent_fresh_s:
         return None
@@ -126,13 +132,14 @@ async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepare
     if tells_writing(prepared):
         prepared.written = lateness.note
     answer = await drive.keeping(env.performer.send(prepared, action.deadline_s))
+    drive.learn(command_id, answer)
     return await _answered(drive, attempt, answer, lateness.late_s)
 
 
 async def _first_look(drive: Drive, command_id: str, action: Action[Ports]) -> tuple[Decision, Look | None]:
     asked = drive.env.clock.now_ms()
     quiet = drive.env.doubts.remaining_s(drive.saga.open_attempts(command_id))
-    sighting = await drive.keeping(drive.env.performer.observe(action, drive.context(command_id)))
+    sighting = await drive.observe(command_id)
     if sighting is None:
         return _doubt_again("cannot_be_asked"), None
     body = sighting_body(sighting, source=action.system, asked_at_ms=asked, purpose="before_sending")

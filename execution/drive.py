@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -20,10 +21,12 @@ from execution.core.command import Command, Context, Saga, receipt_of
 from execution.core.decide import Standing
 from execution.core.definition import Action, SagaDefinition
 from execution.core.draft import Draft
+from execution.core.failures import Answer, Sighting
 from execution.core.horizon import Horizon, Next, Wait
 from execution.core.identity import BusinessKey, marker
 from execution.core.progress import advance
 from execution.doubts import Doubts
+from execution.pace import Pace
 from execution.performer import Performer
 from execution.ports import Chance, Clock, Ids, Ports
 from execution.settings import EngineSettings
@@ -53,6 +56,7 @@ class Env:
     chance: Chance
     settings: EngineSettings
     doubts: Doubts
+    pace: Pace
     owner: str
     installation: str
     incarnation: str
@@ -66,7 +70,16 @@ class Env:
             approval_ttl_ms=int(definition.approval_ttl_s * 1000),
             claims_max=self.settings.claims_max,
             review_owner=self.settings.review_owner,
+            closed=self._spread(self.pace.closed()),
+            full=self._spread(self.pace.full()),
         )
+
+    def _spread(self, paused: dict[str, int]) -> dict[str, int]:
+        """Not all who wait for a system come back in the same moment."""
+        if not paused:
+            return paused
+        later_ms = int(self.chance.uniform() * self.settings.spread_s * 1000)
+        return {system: until + later_ms for system, until in paused.items()}
 
 
 class Drive:
@@ -139,6 +152,32 @@ class Drive:
                 await asyncio.sleep(self.env.settings.renew_s)
         except (LeaseLost, StoreError):
             return
+
+    @asynccontextmanager
+    async def turn(self, command_id: str, *, urgent: bool = True) -> AsyncIterator[None]:
+        """Hold a turn of the system that the row works on; what finds out or undoes goes before what is new."""
+        row, pace = self.saga.member(command_id), self.env.pace
+        system = self._paced_as(row)
+        if not pace.enter(system):
+            urgent = urgent or row.compensates is not None
+            await self.keeping(pace.wait(system, tenant=row.tenant, urgent=urgent))
+        try:
+            yield
+        finally:
+            pace.leave(system)
+
+    async def observe(self, command_id: str) -> Sighting | None:
+        """Read back; None when the system cannot be asked."""
+        seen = await self.keeping(self.env.performer.observe(self.action(command_id), self.context(command_id)))
+        self.learn(command_id, seen)
+        return seen
+
+    def learn(self, command_id: str, seen: Answer | Sighting | None) -> None:
+        """What an exchange shows about the system's load."""
+        self.env.pace.learn(self._paced_as(self.saga.member(command_id)), seen)
+
+    def _paced_as(self, row: Command) -> str:
+        return action_of(self.definition, self.saga, row).paced_as(row.site)
 
     def horizon(self, saga: Saga) -> Horizon:
         """Time and observer for that state of the saga."""

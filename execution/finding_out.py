@@ -25,8 +25,10 @@ async def verify(drive: Drive, command_id: str) -> Next:
         moves = (Trigger.OUTCOME_LOST,) if receipt is None else (Trigger.SUCCEEDED,)
         plain = Decision(moves=moves, receipt=receipt, retry_in_s=0.0)
         return await drive.commit(lambda draft: apply(draft, command_id, plain, drive.horizon(draft.saga)))
-    asked = drive.env.clock.now_ms()
-    sighting = await drive.keeping(drive.env.performer.verify(action, drive.context(command_id), receipt))
+    async with drive.turn(command_id):
+        asked = drive.env.clock.now_ms()
+        sighting = await drive.keeping(drive.env.performer.verify(action, drive.context(command_id), receipt))
+    drive.learn(command_id, sighting)
 
     def change(draft: Draft) -> None:
         draft.note(command_id, Fact.VERIFIED, _body(sighting, action.system, asked, "verify"))
@@ -64,10 +66,10 @@ def _start_probing(draft: Draft, command_id: str) -> None:
 
 async def _look(drive: Drive, command_id: str, *, second: bool) -> tuple[Decision, int, Sighting | None]:
     """One read-back. Quiescence is judged at the moment the read begins."""
-    asked = drive.env.clock.now_ms()
-    quiet = drive.env.doubts.remaining_s(drive.saga.open_attempts(command_id))
-    action, context = drive.action(command_id), drive.context(command_id)
-    sighting = await drive.keeping(drive.env.performer.observe(action, context))
+    async with drive.turn(command_id):
+        asked = drive.env.clock.now_ms()
+        quiet = drive.env.doubts.remaining_s(drive.saga.open_attempts(command_id))
+        sighting = await drive.observe(command_id)
     row = drive.saga.member(command_id)
     at = drive.standing(drive.saga, command_id, looks=row.look_count, quiet_in_s=quiet)
     return decide.after_look(at, sighting, drive.jitter(), second=second), asked, sighting
@@ -77,10 +79,9 @@ async def watch(drive: Drive, command_ids: tuple[str, ...]) -> Next:
     """The saga ended and quiescence passed: count our objects once more and settle the watch list."""
     seen: list[tuple[str, int, Sighting | None]] = []
     for command_id in command_ids:
-        asked = drive.env.clock.now_ms()
-        context = drive.context(command_id)
-        sighting = await drive.keeping(drive.env.performer.observe(drive.action(command_id), context))
-        seen.append((command_id, asked, sighting))
+        async with drive.turn(command_id):
+            asked = drive.env.clock.now_ms()
+            seen.append((command_id, asked, await drive.observe(command_id)))
 
     def change(draft: Draft) -> None:
         for command_id, asked, sighting in seen:

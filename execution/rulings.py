@@ -72,8 +72,8 @@ async def _evidence(drive: Drive, review: Review) -> tuple[Sighting | None, floa
     quiet = drive.env.doubts.remaining_s(drive.saga.open_attempts(review.command_id))
     if not _observable(drive, review):
         return None, quiet
-    action = drive.action(review.command_id)
-    return await drive.keeping(drive.env.performer.observe(action, drive.context(review.command_id))), quiet
+    async with drive.turn(review.command_id):
+        return await drive.observe(review.command_id), quiet
 
 
 def _refusal(

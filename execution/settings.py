@@ -12,21 +12,22 @@ class EngineSettings:
     """How the engine paces itself.
 
     absent_fresh_s: how old the ABSENT observation may be that a fence with an unproven attempt needs. looks: how often
-    and how far apart a doubt is looked at before a person is asked. claims_max: a command claimed more often than this
-    without an attempt, or a step so often started over, is quarantined. scale: multiplies every declared maximum run
-    time and wait that a demonstration wants shorter; 1 in production.
+    and how far apart a doubt is looked at before a person is asked. spread_s: over how long those come back who waited
+    for the same system. slots: sagas in memory; more than the slowest systems together may keep waiting. claims_max: a
+    command claimed more often than this without an attempt, or a step so often started over, is quarantined.
     """
 
     lease_s: float = 30.0
     renew_s: float = 10.0
     sweep_s: float = 1.0
     relay_s: float = 0.2
-    slots: int = 64
+    slots: int = 256
     sweep_batch: int = 200
     absent_fresh_s: float = 5.0
     looks: RetryPolicy = RetryPolicy(attempts_max=12, base_s=0.5, cap_s=60.0)
     held_poll_s: float = 5.0
     lock_poll_s: float = 1.0
+    spread_s: float = 2.0
     claims_max: int = 12
     refences_max: int = 5
     observe_deadline_s: float = 15.0

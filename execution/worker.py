@@ -17,10 +17,12 @@ from execution.catalog import Catalog
 from execution.doubts import Doubts
 from execution.drive import Env
 from execution.orchestrator import drive_saga
+from execution.pace import Closed, Pace
 from execution.performer import Performer
 from execution.ports import Chance, Clock, Ids, Ports
 from execution.settings import EngineSettings
-from execution.store import outbox
+from execution.store import outbox, pauses
+from execution.store.connection import Connection
 from execution.store.errors import StoreError
 from execution.store.registry import due_roots
 from execution.store.writer import Store
@@ -48,6 +50,7 @@ class Worker:
         installation: str,
         incarnation: str,
         bus: MemoryBus | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -66,6 +69,7 @@ class Worker:
             chance=chance,
             settings=settings,
             doubts=Doubts(clock),
+            pace=pace or Pace(clock),
             owner=owner,
             installation=installation,
             incarnation=incarnation,
@@ -162,9 +166,17 @@ class Worker:
         await self._store.transact(lambda conn: outbox.mark_sent(conn, numbers, self._clock.now_ms()))
 
     async def sweep(self) -> None:
-        """Find whatever is due."""
+        """Find whatever is due, and share which systems take no requests now."""
         now, known = self._clock.now_ms(), self.env.catalog.known
-        due = await self._store.hot(lambda conn: due_roots(conn, now, self._settings.sweep_batch, known))
+        news = self.env.pace.news()
+        if news:
+            await self._store.transact(lambda conn: pauses.note(conn, news))
+
+        def look(conn: Connection) -> tuple[tuple[str, ...], dict[str, Closed]]:
+            return due_roots(conn, now, self._settings.sweep_batch, known), pauses.in_force(conn, now)
+
+        due, closed = await self._store.hot(look)
+        self.env.pace.share(closed)
         for root_id in due:
             if root_id not in self._driving:
                 self._bus.publish(root_id)

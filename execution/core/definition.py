@@ -105,7 +105,8 @@ class Action(Generic[P]):
 
     observe None: the system cannot be asked (SMTP): doubt goes to a person. looks_first: look immediately before each
     attempt's fence (creates, and updates under an expected version). verify None: nothing to compare after success.
-    adopts False: an object that carries our marker but no attempt of ours on record is FOREIGN.
+    adopts False: an object that carries our marker but no attempt of ours on record is FOREIGN. per_site: each site has
+    a system of its own, with a pace of its own.
     deadline_s bounds connect, write and answer.
     """
 
@@ -120,6 +121,11 @@ class Action(Generic[P]):
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     deadline_s: float = 20.0
     lookup: LookupContract | None = None
+    per_site: bool = False
+
+    def paced_as(self, site: str) -> str:
+        """The name under which the system's pace is kept."""
+        return f"{self.system}/{site}" if self.per_site else self.system
 
     def __post_init__(self) -> None:
         if self.looks_first and self.observe is None:

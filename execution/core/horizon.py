@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from execution.core.command import Command, Review, Saga
@@ -73,7 +73,8 @@ class Horizon:
     """What the pure part must be told of time and the observer.
 
     quiet_at_ms: when every open attempt of a command is quiescent by the store's clock and the observer's awake time;
-    absent from the mapping when it has none, None when nobody knows.
+    absent from the mapping when it has none, None when nobody knows. closed: systems, by the name of their pace, that
+    take nothing before that time; full: those for which nothing new need be begun before it.
     """
 
     now_ms: int
@@ -82,6 +83,13 @@ class Horizon:
     approval_ttl_ms: int
     claims_max: int
     review_owner: str
+    closed: Mapping[str, int] = field(default_factory=dict)
+    full: Mapping[str, int] = field(default_factory=dict)
+
+    def paused_until(self, pace: str, *, new: bool) -> int | None:
+        """Until when there is no turn to be had for something new, or for finding out; None when there is."""
+        until = max(self.closed.get(pace, 0), self.full.get(pace, 0) if new else 0)
+        return until if until > self.now_ms else None
 
 
 def begin(draft: Draft, command_id: str, at: Horizon, body: dict[str, Any] | None = None) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from execution.core.apply import action_of
 from execution.core.command import Command, Saga
 from execution.core.definition import ApprovalGate, CheckGate, SagaDefinition, Step
 from execution.core.draft import Draft
@@ -25,6 +26,7 @@ from execution.core.horizon import (
     Reconcile,
     VerifyReceipt,
     Wait,
+    Watch,
     begin,
     earliest,
     ended,
@@ -48,7 +50,23 @@ def advance(draft: Draft, definition: SagaDefinition[Any], at: Horizon) -> Next:
         if not isinstance(following, Wait) or following.until_ms is None or following.until_ms > at.now_ms:
             break
         following = _turn(draft, definition, at)
-    return following
+    return _once_open(draft, definition, following, at)
+
+
+def _once_open(draft: Draft, definition: SagaDefinition[Any], following: Next, at: Horizon) -> Next:
+    """Finding out waits, too, for a system that takes nothing now; nobody holds the saga meanwhile."""
+    match following:
+        case Reconcile(command_id=one) | VerifyReceipt(command_id=one):
+            asked: tuple[str, ...] = (one,)
+        case Watch(command_ids=several):
+            asked = several
+        case _:
+            return following
+    rows = [draft.row(command_id) for command_id in asked]
+    paces = [action_of(definition, draft.saga, row).paced_as(row.site) for row in rows]
+    until = [at.paused_until(pace, new=False) for pace in paces]
+    closed = [moment for moment in until if moment is not None]
+    return Wait(until_ms=max(closed)) if closed else following
 
 
 def _turn(draft: Draft, definition: SagaDefinition[Any], at: Horizon) -> Next:
@@ -127,12 +145,17 @@ def _forward_one(draft: Draft, definition: SagaDefinition[Any], row: Command, at
 
 
 def _not_yet(draft: Draft, definition: SagaDefinition[Any], row: Command, at: Horizon) -> Wait | None:
-    """Backoff, and for the pivot the schedule: never early, and not much too late without a person's word.
+    """Backoff, and a pause of its system. For the pivot the schedule: never early, and not much too late without a
+    person's word.
 
     What cannot be taken back waits until every question about the saga is answered.
     """
     if row.next_retry_at_ms is not None and row.next_retry_at_ms > at.now_ms:
         return Wait(until_ms=row.next_retry_at_ms)
+    part = definition.part(row.command_type)
+    paused = at.paused_until(part.action.paced_as(row.site), new=True) if isinstance(part, Step) else None
+    if paused is not None:
+        return Wait(until_ms=paused)
     if row.effect_class is EffectClass.IRREVERSIBLE and any(r.closed_at_ms is None for r in draft.saga.reviews):
         return Wait(until_ms=None)
     starts = draft.root.not_before_ms

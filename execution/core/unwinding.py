@@ -13,7 +13,7 @@ from typing import Any
 
 from execution.core.apply import landed_receipt
 from execution.core.command import Command
-from execution.core.definition import SagaDefinition, Step
+from execution.core.definition import Action, SagaDefinition, Step
 from execution.core.draft import Draft
 from execution.core.events import Fact
 from execution.core.horizon import (
@@ -247,8 +247,9 @@ def _compensate(draft: Draft, definition: SagaDefinition[Any], row: Command, at:
         when = comp.next_check_at_ms or 0
         return Reconcile(command_id=comp.command_id) if when <= at.now_ms else Wait(until_ms=when)
     if comp.state in UNSTARTED:
-        if comp.next_retry_at_ms is not None and comp.next_retry_at_ms > at.now_ms:
-            return Wait(until_ms=comp.next_retry_at_ms)
+        due = _compensable_from(comp, step.compensation, at)
+        if due is not None:
+            return Wait(until_ms=due)
         if not begin(draft, comp.command_id, at):
             return _quarantine_compensation(draft, row, comp, at)
         _compensation_state(draft, row, CompensationState.RUNNING)
@@ -256,6 +257,13 @@ def _compensate(draft: Draft, definition: SagaDefinition[Any], row: Command, at:
     if comp.state is State.DISPATCHING:
         return Execute(command_id=comp.command_id)
     return VerifyReceipt(command_id=comp.command_id)
+
+
+def _compensable_from(comp: Command, action: Action[Any], at: Horizon) -> int | None:
+    """Backoff, then a pause of its system; None when it may begin."""
+    if comp.next_retry_at_ms is not None and comp.next_retry_at_ms > at.now_ms:
+        return comp.next_retry_at_ms
+    return at.paused_until(action.paced_as(comp.site), new=True)
 
 
 def _seen_from_ms(draft: Draft, row: Command) -> int:

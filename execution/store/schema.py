@@ -307,6 +307,14 @@ DECISIONS: Final = Table(
     Index("ix_decisions_opened", "tenant", "opened_at_ms"),
 )
 
+PAUSES: Final = Table(
+    "pauses",
+    METADATA,
+    Column("system", Text, primary_key=True),
+    _text("code"),
+    _int("until_ms"),
+)
+
 REFUSALS: Final = Table(
     "refusals",
     METADATA,

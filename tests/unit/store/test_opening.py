@@ -13,6 +13,7 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.dialects import postgresql
 
 from execution.store import migrate, opening, statements
+from execution.store.engine import database_url, writer_engine
 from execution.store.errors import StoreTooNew, StoreTooOld, StoreUnusable
 from execution.store.opening import open_store
 from tests.unit.store.building import accept, stored
@@ -71,12 +72,18 @@ def test_a_database_of_a_later_release_is_refused_and_left_alone(database: Path)
     assert database.read_bytes() == before
 
 
-def test_a_database_of_an_earlier_release_waits_for_migrate(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _create(database)
-    monkeypatch.setattr(opening, "REVISIONS", ("0001", "0002"))
-    monkeypatch.setattr(opening, "HEAD", "0002")
+async def test_a_database_of_an_earlier_release_waits_for_migrate_and_keeps_what_it_holds(database: Path) -> None:
+    engine = writer_engine(database_url(database))
+    with engine.begin() as conn:
+        migrate.upgrade(conn, opening.REVISIONS[0])
+    engine.dispose()
     with pytest.raises(StoreTooOld, match="remit migrate"):
         open_store(database)
+    assert migrate.migrate(database) == (opening.REVISIONS[0], opening.HEAD)
+    store = open_store(database)
+    saga = await accept(store, "cmd_a")
+    assert await stored(store, "cmd_a") == saga
+    await store.close()
 
 
 def test_the_database_of_something_else_is_refused_and_left_alone(database: Path) -> None:
