@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from capabilities.jwks import KeySource
 from capabilities.token import Verifier
 from execution.catalog import Catalog
+from execution.pace import Pace, Rules
 from execution.ports import Ports
 from execution.settings import EngineSettings
 from execution.status import StatusReader
@@ -31,7 +32,7 @@ from execution.store.meta import identity as stored_identity
 from execution.store.opening import open_store
 from execution.store.writer import Store
 from server.config import CONFIG_NAME, Config, ConfigError
-from server.settings import EngineSection
+from server.settings import EngineSection, Paced, Settings
 
 if TYPE_CHECKING:
     from execution.bus.memory import MemoryBus
@@ -122,6 +123,7 @@ class Installation:
             installation=self.identity.installation,
             incarnation=self.identity.incarnation,
             bus=bus,
+            pace=Pace(self.clock, paces(self.config.settings)),
         )
 
     def verifier(self) -> Verifier:
@@ -231,6 +233,17 @@ def _check_identity(config: Config, identity: Identity) -> None:
     if identity.installation != config.settings.installation.id:
         fix = f'The journal here is of installation "{identity.installation}": put that id back, or name another home.'
         raise ConfigError(f"{config.home / CONFIG_NAME}, installation.id", "not the id of this journal", fix)
+
+
+def paces(settings: Settings) -> dict[str, Rules]:
+    """How much each system may be asked, by the name of its pace."""
+    systems: dict[str, Paced | None] = {f"wordpress/{name}": site for name, site in settings.site.items()}
+    systems |= {"publications": settings.publications, "mail": settings.mail}
+    return {name: _pace(section) for name, section in systems.items() if section is not None}
+
+
+def _pace(section: Paced) -> Rules:
+    return Rules(concurrent=section.concurrent, per_minute=section.per_minute, burst=section.burst)
 
 
 def engine_settings(section: EngineSection) -> EngineSettings:

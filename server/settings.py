@@ -21,7 +21,15 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
 
-class Timed(Section):
+class Paced(Section):
+    """How much may be asked of this system: exchanges under way at once, and what its plan allows per minute."""
+
+    concurrent: int = Field(default=8, ge=1, le=1_000)
+    per_minute: float | None = Field(default=None, gt=0, le=1_000_000)
+    burst: int = Field(default=1, ge=1, le=100_000)
+
+
+class Timed(Paced):
     """How late a request to this system can still take effect; see `execution.core.quiescence`.
 
     `max_run_s` has no default: while nobody says what limits a request's run time, nothing in doubt is ever sent again

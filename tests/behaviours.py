@@ -56,6 +56,14 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="What kills its worker again and again is quarantined, and others flow.",
             source="The design, law 6",
         ),
+        "pace.shared": Behaviour(
+            sentence="One refusal for load holds back every command to that system; no attempt is spent on it.",
+            source="The design, law 6",
+        ),
+        "pace.bulkhead": Behaviour(
+            sentence="A system that hangs delays no command for another, and is not flooded.",
+            source="The design, law 6",
+        ),
         "law.compensation": Behaviour(
             sentence="What is rejected is undone in reverse, each undoing read back.",
             source="The design, law 7",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from sqlalchemy import Connection, text, update
 
 from execution.core.identity import generation_suffix
 from execution.core.states import ApprovalState, Settlement, State
-from execution.store import artifacts, authority, journal, meta, outbox, refusals, registry, schema
+from execution.pace import Closed
+from execution.store import artifacts, authority, journal, meta, outbox, pauses, refusals, registry, schema
 from execution.store.errors import (
     ArtifactTooLarge,
     Duplicate,
@@ -440,3 +442,12 @@ async def _refusal(store: Store, unit: Any) -> Refusal | None:
     except FenceRefused as refused:
         return refused.reason
     return None
+
+
+async def test_a_pause_is_told_to_every_worker_and_only_ever_lengthened(store: Store) -> None:
+    for until, code in ((NOW + 5_000, "rate_limited"), (NOW + 1_000, "no_answer"), (NOW + 9_000, "busy")):
+        found = {"wordpress/blog": Closed(until_ms=until, code=code)}
+        await store.transact(partial(pauses.note, closed=found))
+    await store.transact(lambda conn: pauses.note(conn, {"mail": Closed(until_ms=NOW + 10, code="busy")}))
+    in_force = await store.read(lambda conn: pauses.in_force(conn, NOW + 10))
+    assert in_force == {"wordpress/blog": Closed(until_ms=NOW + 9_000, code="busy")}

@@ -214,4 +214,4 @@ def test_what_one_process_learns_the_others_are_told_once() -> None:
 @pytest.mark.parametrize("wrong", [{"concurrent": 0}, {"burst": 0}, {"per_minute": 0.0}, {"per_minute": float("inf")}])
 def test_rules_that_let_nothing_through_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="pace"):
-        Rules(**wrong)  # type: ignore[arg-type]
+        Rules(**wrong)  # type: ignore[arg-type]  # some count, some measure
