@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from execution.catalog import Catalog
-from execution.core.apply import action_of, landed_receipt, standing, step_of
-from execution.core.command import Command, Context, Saga, receipt_of
+from execution.core.apply import action_of, standing
+from execution.core.command import Command, Context, Saga
 from execution.core.decide import Standing
 from execution.core.definition import Action, SagaDefinition
 from execution.core.draft import Draft
 from execution.core.failures import Answer, Sighting
 from execution.core.horizon import Horizon, Next, Wait
-from execution.core.identity import BusinessKey, marker
 from execution.core.progress import advance
 from execution.doubts import Doubts
+from execution.looking import context_of
 from execution.pace import Pace
 from execution.performer import Performer
 from execution.ports import Chance, Clock, Ids, Ports
@@ -192,46 +192,8 @@ class Drive:
         return self.env.chance.uniform()
 
     def context(self, command_id: str) -> Context:
-        """Frozen parameters and earlier receipts; for a compensation, the receipt of what it undoes among them."""
-        row = self.saga.member(command_id)
-        receipts = {
-            member.command_type: receipt_of(member.receipt)
-            for member in self.saga.members
-            if member.receipt and member.command_id != command_id
-        }
-        known = landed_receipt(self.saga, row)
-        if known is not None:
-            receipts[row.command_type] = known
-        return Context(
-            installation=self.env.installation,
-            tenant=row.tenant,
-            site=row.site,
-            key=row.idempotency_key,
-            marker=marker(self.env.installation, self._key(row)),
-            command_id=command_id,
-            root_id=row.root_id,
-            correlation_id=row.correlation_id,
-            params=self.plan,
-            receipts=receipts,
-            expected_version=row.expected_version,
-            attempt_number=row.attempt_count + 1,
-            unproven=len(self.saga.open_attempts(command_id)),
-        )
-
-    def _key(self, row: Command) -> BusinessKey:
-        """The key of the step; a compensation uses that of what it undoes, so that it finds the object."""
-        part = self.definition.part(row.command_type) if row.compensates is None else None
-        is_step = part is None or hasattr(part, "action")
-        action = step_of(self.definition, self.saga, row).action if is_step else None
-        return BusinessKey(
-            tenant=row.tenant,
-            system=action.system if action else row.target_system,
-            operation=action.operation if action else row.command_type.lower(),
-            site=row.site,
-            object_id=row.object_id,
-            version=row.object_version,
-            generation=row.generation,
-        )
+        """What the functions of that row's definition may read."""
+        return context_of(self.saga, self.definition, command_id, installation=self.env.installation, plan=self.plan)
 
     def standing(
         self,

@@ -21,11 +21,14 @@ from execution.ports import Clock
 from execution.store import authority, registry
 from execution.store.connection import Connection
 from execution.store.errors import Stale
+from execution.store.registry import Question
 from execution.store.units import apply_unit
 from execution.store.writer import Store
 
 TRIES: Final = 20
 REASON_CHARS_MAX: Final = 500
+PERSON: Final = "operator:"
+"""How the owner of a question begins once a person has taken it."""
 
 
 class OperationRefused(Exception):
@@ -33,7 +36,7 @@ class OperationRefused(Exception):
 
     Codes: unknown_command, unknown_review, not_awaiting_approval, hash_differs, approval_expired, already_decided (with
     who was first), proposer_cannot_approve, too_late (with what exists), already_ended, not_held,
-    verdict_not_offered, ruling_under_way, reason_too_long, busy.
+    verdict_not_offered, ruling_under_way, already_taken (with by whom), reason_too_long, busy.
     """
 
     def __init__(self, code: str, detail: str = "") -> None:
@@ -181,9 +184,28 @@ class Operations:
         saga = await self._change(review.root_id, operator, change)
         return next(r for r in saga.reviews if r.review_id == review_id)
 
-    async def reviews(self) -> tuple[Review, ...]:
+    async def assign(self, review_id: str, *, owner: str, operator: str, take_over: bool) -> Review:
+        """Say whose question it is. Without `take_over` one that somebody else has taken stays theirs."""
+        review = await self._store.read(lambda conn: registry.find_review(conn, review_id))
+        if review is None:
+            raise OperationRefused("unknown_review")
+
+        def change(saga: Saga, draft: Draft) -> None:
+            known = next(r for r in saga.reviews if r.review_id == review_id)
+            if known.closed_at_ms is not None:
+                raise OperationRefused("already_decided", f"{known.verdict} by {known.closed_by}")
+            if known.owner.startswith(PERSON) and known.owner != owner and not take_over:
+                raise OperationRefused("already_taken", f"by {known.owner}")
+            draft.put_review(replace(known, owner=owner))
+            body = {"review_id": review_id, "from": known.owner, "to": owner, "by": operator}
+            draft.note(known.command_id, Fact.REVIEW_ASSIGNED, body)
+
+        saga = await self._change(review.root_id, operator, change)
+        return next(r for r in saga.reviews if r.review_id == review_id)
+
+    async def reviews(self) -> tuple[Question, ...]:
         """Open questions, the oldest first."""
-        return await self._store.read(registry.open_reviews)
+        return await self._store.read(registry.open_questions)
 
     async def review(self, review_id: str) -> Review | None:
         """One review."""

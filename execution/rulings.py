@@ -8,7 +8,7 @@ credentials. It obeys quiescence like everything else, and it is a question put 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from execution.core.apply import record_receipt, settle_found, sighting_body
 from execution.core.command import Command, Review
@@ -29,9 +29,8 @@ from execution.core.states import (
     Verdict,
 )
 from execution.core.transitions import Trigger
+from execution.core.verdicts import FINDINGS, untried
 from execution.drive import Drive
-
-_FINDINGS: Final = frozenset({ReviewKind.DRIFT, ReviewKind.DUPLICATE, ReviewKind.LATE_FACT, ReviewKind.STUCK})
 
 
 async def rule(drive: Drive, review_id: str) -> Next:
@@ -81,11 +80,11 @@ def _refusal(
 ) -> str | None:
     """Why the facts do not allow it; None when they do."""
     row = draft.row(review.command_id)
-    if review.kind in _FINDINGS and review.verdict == Verdict.CONTINUE:
+    if review.kind in FINDINGS and review.verdict == Verdict.CONTINUE:
         return None
     if row.is_root and review.verdict == Verdict.ABANDON:
         return None if draft.root.phase is Phase.PRE_PIVOT and not row.is_terminal else "too_late"
-    if _untried(row):
+    if untried(row):
         return "not_seen_gone" if review.verdict == Verdict.PRESENT and not isinstance(sighting, Absent) else None
     if row.state is not State.NEEDS_REVIEW:
         return "no_longer_in_review"
@@ -114,10 +113,10 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
     if row.is_root and review.verdict == Verdict.ABANDON:
         draft.set(command_id, ending=draft.root.ending or "abandoned")
         return
-    if _untried(row):
+    if untried(row):
         _rule_untried(draft, row, review.verdict)
         return
-    if review.kind in _FINDINGS and (row.is_root or row.state is not State.NEEDS_REVIEW):
+    if review.kind in FINDINGS and (row.is_root or row.state is not State.NEEDS_REVIEW):
         if review.kind is ReviewKind.LATE_FACT:
             _close_attempts(draft, command_id)
         return
@@ -137,11 +136,6 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
             _abandon(draft, command_id)
         case _:
             _continue(drive, draft, command_id)
-
-
-def _untried(row: Command) -> bool:
-    """A step whose compensation could not even be begun: nobody knows when its attempts are over."""
-    return row.compensation_state is CompensationState.FAILED and row.compensation_command is None
 
 
 def _rule_untried(draft: Draft, row: Command, verdict: str | None) -> None:

@@ -36,6 +36,7 @@ from server.settings import EngineSection, Paced, Settings
 
 if TYPE_CHECKING:
     from execution.bus.memory import MemoryBus
+    from execution.looking import Looker
     from execution.operations import Operations
     from execution.worker import Worker
     from server.callers import TokenFile
@@ -125,6 +126,14 @@ class Installation:
             bus=bus,
             pace=Pace(self.clock, paces(self.config.settings)),
         )
+
+    def looker(self, ports: Ports) -> Looker:
+        """Whoever looks at reality without owning anything."""
+        from execution.looking import Looker
+        from execution.performer import Performer
+
+        performer = Performer(ports=ports, observe_deadline_s=self.engine.observe_deadline_s)
+        return Looker(performer=performer, clock=self.clock, installation=self.identity.installation)
 
     def verifier(self) -> Verifier:
         """Whom the gateway believes. Raises KeyFileError."""

@@ -39,6 +39,7 @@ _FIXES: Final = {
     "not_held": "See `remit freeze ls`.",
     "too_late": "Publish a correction as the next version instead.",
     "verdict_not_offered": "See `remit review show`.",
+    "already_taken": "`remit review assign` gives it to somebody else.",
 }
 
 

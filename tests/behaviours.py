@@ -160,6 +160,14 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="What is broken about an installation is named, with what to do about it.",
             source="The design, section 9",
         ),
+        "review.case": Behaviour(
+            sentence="Whoever must rule is shown object, versions, records, attempts, and what each verdict would do.",
+            source="The design, law 15 and section 9",
+        ),
+        "review.many": Behaviour(
+            sentence="Many rulings are previewed, limited and paced, and each is put to the facts by itself.",
+            source="Incident 90",
+        ),
         "readme.commands": Behaviour(
             sentence="Every command of the README does what it says.",
             source="README",

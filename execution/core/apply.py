@@ -139,8 +139,9 @@ def sighting_body(sighting: Sighting, *, source: str, asked_at_ms: int, purpose:
             body |= {} if complete and not difference else {"complete": complete, "difference": list(difference)}
         case Absent(receipt=found):
             body |= {"verdict": "ABSENT"} | ({"receipt": receipt_json(found)} if found else {})
-        case Foreign(code=code, difference=difference):
+        case Foreign(code=code, receipt=found, difference=difference):
             body |= {"verdict": "FOREIGN", "code": code, "difference": list(difference)}
+            body |= {"receipt": receipt_json(found)} if found else {}
         case CannotTell(code=code):
             body |= {"verdict": "CANNOT_TELL", "code": code}
     return body

@@ -212,6 +212,13 @@ class Review:
     verdict: str | None = None
     reason: str | None = None
 
+    @property
+    def cause(self) -> str:
+        """The stable code of what led to it; of findings the first one's. Empty when the kind says everything."""
+        facts = json.loads(self.facts)
+        first = next(iter(facts.get("findings") or ()), facts)
+        return str(first.get("code") or "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saga:

@@ -183,10 +183,33 @@ def pending_approvals(conn: Connection, limit: int = PAGE_MAX) -> tuple[Approval
     return _many(conn, APPROVAL, a.state == ApprovalState.PENDING.value, a.expires_at_ms, limit)
 
 
-def open_reviews(conn: Connection, limit: int = PAGE_MAX) -> tuple[Review, ...]:
-    """Questions that wait for a person, the oldest first."""
-    r = schema.REVIEWS.c
-    return _many(conn, REVIEW, r.closed_at_ms.is_(None), r.opened_at_ms, limit)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """An open review and the command that it is about. `step`: its command type; a saga's own for the root."""
+
+    review: Review
+    step: str
+    site: str
+    object_id: str
+    object_version: int
+
+
+def open_questions(conn: Connection, limit: int = PAGE_MAX) -> tuple[Question, ...]:
+    """What waits for a person and what it is about, the oldest first."""
+    r = schema.REVIEWS
+    about = (C.command_type, C.site, C.object_id, C.object_version)
+    wanted = select(r, *about).join(schema.COMMANDS, C.command_id == r.c.command_id).where(r.c.closed_at_ms.is_(None))
+    width = len(REVIEW.columns)
+    return tuple(
+        Question(
+            review=REVIEW.load(tuple(row)[:width]),
+            step=row[width],
+            site=row[-3],
+            object_id=row[-2],
+            object_version=row[-1],
+        )
+        for row in conn.execute(wanted.order_by(r.c.opened_at_ms, r.c.review_id).limit(limit))
+    )
 
 
 def find_review(conn: Connection, review_id: str) -> Review | None:

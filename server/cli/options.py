@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -37,6 +37,20 @@ def with_installation(home: Path | None, work: Callable[[Installation], Awaitabl
             return await work(installation)
 
     return asyncio.run(run())
+
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def duration_s(text: str) -> int:
+    """90s, 15m, 12h, 7d. Raises CommandFailed for anything else."""
+    from server.cli.output import CommandFailed, Exit
+
+    number, unit = text[:-1], text[-1:]
+    if not number.isdecimal() or len(number) > 6 or unit not in _UNITS:
+        fix = "For example 90s, 15m, 12h or 7d."
+        raise CommandFailed("usage", "That is not a length of time.", fix, Exit.USAGE)
+    return int(number) * _UNITS[unit]
 
 
 def acting(at: Installation, named: str | None) -> str:
