@@ -36,13 +36,13 @@ class Wanted:
     def matches(self, question: Question, now_ms: int) -> bool:
         """Open, not ruled on yet, offered this verdict, and as wanted."""
         found = question.review
-        old_ms = 0 if self.older_than is None else duration_s(self.older_than) * 1000
+        open_ms = now_ms - found.opened_at_ms
         return (
             found.verdict is None
             and self.verdict.value in found.verdicts.split(",")
             and self.kind in (None, found.kind.value)
             and self.cause in (None, found.cause)
-            and now_ms - found.opened_at_ms >= old_ms
+            and (self.older_than is None or open_ms >= duration_s(self.older_than) * 1000)
         )
 
 
