@@ -190,7 +190,8 @@ def _fence(drive: Drive, draft: Draft, attempt: Attempt, look: Look | None) -> N
     row = draft.row(command_id)
     if draft.root.ending is not None and draft.root.phase is Phase.PRE_PIVOT:
         raise TurningBack(command_id)
-    draft.fence = fence_for(draft.saga, row, drive.definition, attempt.request_digest, draft.now_ms)
+    spacing_s = drive.env.settings.spacing_s.get(row.site, 0.0)
+    draft.fence = fence_for(draft.saga, row, drive.definition, attempt.request_digest, draft.now_ms, spacing_s)
     draft.put_attempt(attempt)
     body = {
         "attempt_id": attempt.attempt_id,

@@ -11,8 +11,8 @@ from typing import Any
 
 from execution.core.command import Command, Saga
 from execution.core.definition import ApprovalGate, SagaDefinition, Step
-from execution.core.draft import Fence
-from execution.core.states import ApprovalState, Kind, Phase
+from execution.core.draft import Fence, Spacing
+from execution.core.states import ApprovalState, EffectClass, Kind, Phase
 
 
 def hold_scope(root_id: str) -> str:
@@ -51,8 +51,15 @@ def scopes_of(root: Command, system: str | None) -> tuple[str, ...]:
     return (*scopes, hold_scope(root.command_id))
 
 
-def fence_for(saga: Saga, row: Command, definition: SagaDefinition[Any], request_digest: str, now_ms: int) -> Fence:
-    """The predicates for the attempt of that row."""
+def fence_for(
+    saga: Saga,
+    row: Command,
+    definition: SagaDefinition[Any],
+    request_digest: str,
+    now_ms: int,
+    spacing_s: float = 0.0,
+) -> Fence:
+    """The predicates for the attempt of that row. `spacing_s`: of its site."""
     root = saga.root
     part = definition.part(row.command_type) if row.kind is Kind.STEP else None
     after_pivot = root.phase is Phase.POST_PIVOT
@@ -65,7 +72,15 @@ def fence_for(saga: Saga, row: Command, definition: SagaDefinition[Any], request
         request_digest=request_digest,
         policy_hash=json.loads(root.params)["policy_hash"],
         now_ms=now_ms,
+        spacing=_spacing(root, row, spacing_s),
     )
+
+
+def _spacing(root: Command, row: Command, spacing_s: float) -> Spacing | None:
+    """Scheduled publications wait for each other; what a person has just approved does not."""
+    if spacing_s <= 0 or root.not_before_ms is None or row.effect_class is not EffectClass.PIVOT:
+        return None
+    return Spacing(tenant=root.tenant, site=root.site, distance_ms=int(spacing_s * 1000))
 
 
 def _approval_id(saga: Saga, row: Command, definition: SagaDefinition[Any]) -> str | None:

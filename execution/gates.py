@@ -104,7 +104,7 @@ async def ask_approval(drive: Drive, command_id: str) -> Next:
             subject=text,
             state=ApprovalState.PENDING,
             requested_at_ms=draft.now_ms,
-            expires_at_ms=draft.now_ms + drive.horizon(draft.saga).approval_ttl_ms,
+            expires_at_ms=_expires(drive, draft),
         )
         draft.put_approval(approval)
         body = {"approval_id": approval.approval_id, "content_hash": approval.content_hash, "digest": digest}
@@ -112,6 +112,15 @@ async def ask_approval(drive: Drive, command_id: str) -> Next:
         draft.block(Blocker.AWAITING_APPROVAL)
 
     return await drive.commit(change)
+
+
+def _expires(drive: Drive, draft: Draft) -> int:
+    """A yes to what is scheduled lasts until that may no longer be done."""
+    answered_by = draft.now_ms + drive.horizon(draft.saga).approval_ttl_ms
+    scheduled = draft.root.not_before_ms
+    if scheduled is None:
+        return answered_by
+    return max(answered_by, scheduled + int(drive.definition.max_lateness_s * 1000) + 1)
 
 
 def _gate_for(drive: Drive, command_id: str) -> ApprovalGate[Any]:
@@ -151,6 +160,8 @@ async def fence_refused(drive: Drive, command_id: str, refused: FenceRefused) ->
                 _held(drive, draft, command_id, Blocker.AWAITING_AUTHORIZATION, body)
             case Refusal.REVOKED:
                 _revoked(drive, draft, command_id, body)
+            case Refusal.NOT_ITS_TURN:
+                _not_its_turn(draft, command_id, refused.until_ms, body)
             case Refusal.APPROVAL_MISSING | Refusal.APPROVAL_DIFFERS:
                 _unapproved(drive, draft, command_id, refused.reason, body)
 
@@ -162,6 +173,13 @@ def _held(drive: Drive, draft: Draft, command_id: str, blocker: Blocker, body: d
     draft.block(blocker, body)
     due = draft.now_ms + int(drive.env.settings.held_poll_s * 1000)
     draft.set(command_id, next_retry_at_ms=due, claim_count=draft.row(command_id).claim_count - 1)
+
+
+def _not_its_turn(draft: Draft, command_id: str, until_ms: int | None, body: dict[str, Any]) -> None:
+    """Another scheduled publication of the site had the turn."""
+    draft.move(command_id, Trigger.FENCE_REFUSED, body)
+    draft.block(Blocker.SCHEDULED, {"until_ms": until_ms})
+    draft.set(command_id, next_retry_at_ms=until_ms, claim_count=draft.row(command_id).claim_count - 1)
 
 
 def _revoked(drive: Drive, draft: Draft, command_id: str, body: dict[str, Any]) -> None:

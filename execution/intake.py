@@ -101,7 +101,7 @@ class Intake:
 
         previous, newest = await self._store.hot(known)
         print_ = fingerprint(proposal.arguments)
-        if newest is not None and proposal.repeat_of is None:
+        if newest is not None and proposal.repeat_of in (None, newest.repeat_of):
             plan = Plan(params={}, resources=())
         else:
             plan = await self._planned(intent, proposal, sha256, previous)
@@ -167,8 +167,7 @@ class Intake:
             and incoming.previous.version < pending.object_version
         ):
             raise IntakeRefused("earlier_version_in_doubt", field="version", retryable=True)
-        if (incoming.plan.not_before_ms or 0) > grant_until_ms(proposer, self._clock.now_ms()):
-            raise IntakeRefused("schedule_beyond_grant", field="publish_at")
+        self._check_schedule(incoming)
         self._count(conn, proposer)
         self._store_content(conn, incoming)
         if pending is not None and pending.phase is Phase.PRE_PIVOT:
@@ -197,12 +196,23 @@ class Intake:
             raise IntakeRefused("repeat_of_unknown", field="repeat_of")
         if newest.command_id != wanted:
             raise IntakeRefused("repeat_of_not_newest", field="repeat_of")
+        _same_meaning(newest, incoming)
         if not (incoming.proposer.may_repeat or incoming.proposer.operator):
             raise IntakeRefused("repeat_not_granted", field="repeat_of")
         saga = registry.load_saga(conn, newest.command_id)
         if not saga.root.is_terminal or any(a.settlement is Settlement.OPEN for a in saga.attempts):
             raise IntakeRefused("not_repeatable_yet", field="repeat_of", retryable=True)
         return generation_suffix(newest.command_id)
+
+    def _check_schedule(self, incoming: Incoming) -> None:
+        """What could never begin in time is refused at once."""
+        scheduled, now = incoming.plan.not_before_ms, self._clock.now_ms()
+        if scheduled is None:
+            return
+        if scheduled > grant_until_ms(incoming.proposer, now):
+            raise IntakeRefused("schedule_beyond_grant", field="publish_at")
+        if scheduled + incoming.intent.definition.max_lateness_s * 1000 < now:
+            raise IntakeRefused("schedule_missed", field="publish_at")
 
     def _count(self, conn: Connection, proposer: Proposer) -> None:
         if proposer.max_open_commands is not None:
@@ -239,7 +249,7 @@ class Intake:
         saga = registry.load_saga(conn, pending.command_id)
         if saga.root.ending is not None:
             return
-        draft = Draft(saga, actor=incoming.proposer.principal, now_ms=self._clock.now_ms())
+        draft = Draft(saga, actor=incoming.proposer.actor, now_ms=self._clock.now_ms())
         body = {"code": "superseded", "by_version": incoming.proposal.version}
         draft.note(pending.command_id, Fact.CANCEL_REQUESTED, body)
         draft.set(pending.command_id, ending="superseded", next_check_at_ms=self._clock.now_ms())
@@ -263,14 +273,20 @@ class Intake:
         )
 
 
+def _same_meaning(known: Command, incoming: Incoming) -> None:
+    """One version means one thing, in every generation: whoever means something else proposes the next version."""
+    if known.request_fingerprint == incoming.fingerprint:
+        return
+    theirs = json.loads(known.params)["arguments"]
+    mine = known.principal == incoming.proposer.principal
+    fields = differing(dict(incoming.proposal.arguments), theirs)
+    raise IntakeRefused("idempotency_conflict", differing=fields, command_id=known.command_id if mine else None)
+
+
 def _existing(known: Command, incoming: Incoming) -> Accepted:
     """The same key: the same command when the same is meant, a conflict otherwise."""
+    _same_meaning(known, incoming)
     proposer = incoming.proposer
-    if known.request_fingerprint != incoming.fingerprint:
-        theirs = json.loads(known.params)["arguments"]
-        mine = known.principal == proposer.principal
-        fields = differing(dict(incoming.proposal.arguments), theirs)
-        raise IntakeRefused("idempotency_conflict", differing=fields, command_id=known.command_id if mine else None)
     if known.principal != proposer.principal:
         raise IntakeRefused("already_proposed", command_id=known.command_id)
     return Accepted(

@@ -148,14 +148,14 @@ def grant_of(root: Command, incoming: Incoming, policy: str, now: int) -> author
         details_hash=hashlib.sha256(details.encode()).hexdigest(),
         policy_hash=policy,
         grant_until_ms=grant_until_ms(proposer, now),
-        operator=proposer.operator,
+        operator=bool(proposer.operator),
         created_at_ms=now,
     )
 
 
 def opening(saga: Saga, incoming: Incoming, now: int, *, locks: bool) -> Unit:
     """The unit that writes them: RECEIVED … QUEUED as events of one transaction."""
-    draft = Draft(saga, actor=incoming.proposer.principal, now_ms=now, opening=True)
+    draft = Draft(saga, actor=incoming.proposer.actor, now_ms=now, opening=True)
     root = saga.root
     body = {
         "intent": incoming.intent.name,
@@ -166,6 +166,7 @@ def opening(saga: Saga, incoming: Incoming, now: int, *, locks: bool) -> Unit:
         "decision": root.decision_id,
         "repeat_of": root.repeat_of,
     }
+    body |= {"reason": incoming.proposal.reason} if incoming.proposal.reason else {}
     draft.note(root.command_id, Fact.COMMAND_RECEIVED, body)
     draft.move(root.command_id, Trigger.VALIDATION_STARTED)
     draft.move(root.command_id, Trigger.COMMAND_AUTHORIZED, {"policy_hash": json.loads(root.params)["policy_hash"]})

@@ -17,7 +17,8 @@ class Proposal:
 
     arguments: everything that means something, JSON values only; it enters the fingerprint, so volatile fields
     (`wait_seconds`, `preview`, `repeat_of`) are not in it and content stands in it as `content_sha256`. content: the
-    bytes themselves when they came along (else `payload_ref` names bytes that are already stored).
+    bytes themselves when they came along (else `payload_ref` names bytes that are already stored). reason: why an
+    operator proposes it; it stands in the journal.
     """
 
     intent: str
@@ -29,6 +30,7 @@ class Proposal:
     content_media_type: str = "text/markdown"
     payload_ref: str | None = None
     repeat_of: str | None = None
+    reason: str = ""
     correlation_id: str = ""
     trace_id: str | None = None
 
@@ -39,7 +41,8 @@ class Proposer:
 
     details: the authorization details as JSON values, snapshot into the grant. chain: identities the agent acts for;
     none of them may approve. grant_until_s, max_uses, max_open_commands, may_repeat, approvals come from the matching
-    detail.
+    detail. operator: the person under whose authority it is done without a token (`operator:NAME`); `principal` then
+    says whose proposal it is.
     """
 
     principal: str
@@ -56,7 +59,12 @@ class Proposer:
     max_open_commands: int | None = None
     may_repeat: bool = False
     approvals_required: int = 1
-    operator: bool = False
+    operator: str = ""
+
+    @property
+    def actor(self) -> str:
+        """Who acts, for the journal."""
+        return self.operator or self.principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +84,7 @@ class IntakeRefused(Exception):
     when the caller's query scope covers it), token_exhausted, revoked, frozen, stale_version, earlier_version_in_doubt,
     too_many_open_commands,
     repeat_not_granted, repeat_of_unknown, repeat_of_not_newest, not_repeatable_yet, payload_missing, unknown_site,
-    schedule_beyond_grant, unknown_intent, policy_refused.
+    schedule_beyond_grant, schedule_missed, unknown_intent, policy_refused.
     """
 
     def __init__(
@@ -173,7 +181,7 @@ class CommandView:
 
     state: the one word shown (steps folded in, the most doubtful first, then blockers). live: the pivot's effect was
     verified in the external system at `verified_at_ms`. done: nothing more happens by itself and nobody is waited for.
-    next_action: wait | tell_user | stop | fix_input.
+    next_action: wait | tell_user | stop | fix_input. publish_at: the schedule, also as the site's own clock shows it.
     """
 
     command_id: str
@@ -195,6 +203,8 @@ class CommandView:
     verified_at_ms: int | None
     created_at_ms: int
     updated_at_ms: int
+    publish_at_ms: int | None
+    publish_at_local: str | None
     say_to_user: str
     next_action: str
     next_poll_after_s: float

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from execution.core.retry import RetryPolicy
 
@@ -14,7 +15,8 @@ class EngineSettings:
     absent_fresh_s: how old the ABSENT observation may be that a fence with an unproven attempt needs. looks: how often
     and how far apart a doubt is looked at before a person is asked. spread_s: over how long those come back who waited
     for the same system. slots: sagas in memory; more than the slowest systems together may keep waiting. claims_max: a
-    command claimed more often than this without an attempt, or a step so often started over, is quarantined.
+    command claimed more often than this without an attempt, or a step so often started over, is quarantined. spacing_s:
+    by site, the least distance of two scheduled publications.
     """
 
     lease_s: float = 30.0
@@ -32,6 +34,7 @@ class EngineSettings:
     refences_max: int = 5
     observe_deadline_s: float = 15.0
     review_owner: str = "operators"
+    spacing_s: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 < self.renew_s < self.lease_s:

@@ -207,6 +207,8 @@ def view_of(saga: Saga) -> CommandView:
         verified_at_ms=pivot.verified_at_ms if pivot is not None and folded.live else None,
         created_at_ms=root.created_at_ms,
         updated_at_ms=_updated(saga),
+        publish_at_ms=root.not_before_ms,
+        publish_at_local=_local_schedule(root),
         say_to_user=say_to_user(
             saga,
             folded.word,
@@ -228,6 +230,13 @@ def view_of(saga: Saga) -> CommandView:
         waiting_for=waiting,
         reviews=tuple(_reviews(saga)),
     )
+
+
+def _local_schedule(root: Command) -> str | None:
+    if root.not_before_ms is None:
+        return None
+    local = json.loads(root.params)["plan"].get("publish_at_local")
+    return str(local) if local else None
 
 
 def _updated(saga: Saga) -> int:

@@ -32,10 +32,11 @@ from execution.store.meta import identity as stored_identity
 from execution.store.opening import open_store
 from execution.store.writer import Store
 from server.config import CONFIG_NAME, Config, ConfigError
-from server.settings import EngineSection, Paced, Settings
+from server.settings import Paced, Settings
 
 if TYPE_CHECKING:
     from execution.bus.memory import MemoryBus
+    from execution.intake import Intake
     from execution.looking import Looker
     from execution.operations import Operations
     from execution.worker import Worker
@@ -108,6 +109,12 @@ class Installation:
 
         return Operations(self.store, self.clock)
 
+    def intake(self, wake: Callable[[str], None] | None = None) -> Intake:
+        """Acceptance. `wake` tells a worker in this process of what was accepted."""
+        from execution.intake import Intake
+
+        return Intake(self.store, self.catalog, self.clock, self.ids, self.engine, wake=wake, offload=asyncio.to_thread)
+
     def worker(self, ports: Ports, bus: MemoryBus) -> Worker:
         """A worker of this process; `bus` is where this process says what was accepted."""
         from execution.worker import Worker
@@ -150,16 +157,12 @@ class Installation:
     def tools(self, wake: Callable[[str], None] | None = None, stop: asyncio.Event | None = None) -> Tools:
         """The agent's tools behind their gateway. `wake` tells a worker in this process of what was accepted; `stop`
         ends all waiting."""
-        from execution.intake import Intake
         from server.gateway import Gateway
         from server.preview import PlanPreview
         from server.records import StoreRecords
         from server.tools import Tools
 
-        settings = self.config.settings
-        intake = Intake(
-            self.store, self.catalog, self.clock, self.ids, self.engine, wake=wake, offload=asyncio.to_thread
-        )
+        settings, intake = self.config.settings, self.intake(wake)
         gateway = Gateway(
             verifier=self.verifier(),
             proposals=intake,
@@ -205,7 +208,7 @@ async def _joined(config: Config, identify: Identify) -> AsyncIterator[Installat
             store=store,
             catalog=catalog,
             status=StatusReader(store, catalog, clock),
-            engine=engine_settings(config.settings.engine),
+            engine=engine_settings(config.settings),
             identity=identity,
         )
     finally:
@@ -255,9 +258,12 @@ def _pace(section: Paced) -> Rules:
     return Rules(concurrent=section.concurrent, per_minute=section.per_minute, burst=section.burst)
 
 
-def engine_settings(section: EngineSection) -> EngineSettings:
+def engine_settings(settings: Settings) -> EngineSettings:
     """The engine's numbers as configured, hurried by `time_scale`."""
-    scale = section.time_scale
+    section, scale = settings.engine, settings.engine.time_scale
     return EngineSettings(
-        lease_s=section.lease_s * scale, renew_s=section.renew_s * scale, sweep_s=section.sweep_s * scale
+        lease_s=section.lease_s * scale,
+        renew_s=section.renew_s * scale,
+        sweep_s=section.sweep_s * scale,
+        spacing_s={name: site.spacing_s * scale for name, site in settings.site.items()},
     )

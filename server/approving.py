@@ -129,6 +129,7 @@ def rendered(shown: Shown) -> list[RenderableType]:
         ("site", f"{target.get('site')} ({target.get('mode')})"),
         ("address", target.get("url") or target.get("slug")),
         ("not before", subject.get("publish_at")),
+        ("on the site's clock", subject.get("publish_at_local")),
         ("notifies", ", ".join(subject.get("recipients", ())) or None),
         ("draft", subject.get("baseline", {}).get("preview")),
         ("stored differently", _listed(subject.get("difference"))),

@@ -10,12 +10,12 @@ import difflib
 import json
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
+from execution.moments import TEXT_CHARS_MAX, NotAMoment, instant
 from server.errors import GatewayRefused, Refusal, refusal
 
 CONTENT_BYTES_MAX: Final = 1_048_576
@@ -53,12 +53,9 @@ def _no_nul(text: str) -> str:
 def _aware(text: str) -> str:
     """One spelling for one instant: RFC 3339 in UTC."""
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise PydanticCustomError("not_a_time", "not an ISO 8601 time") from None
-    if moment.tzinfo is None:
-        raise PydanticCustomError("not_a_time", "a time needs its offset from UTC, for example 2026-12-01T09:00:00Z")
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return instant(text).isoformat().replace("+00:00", "Z")
+    except NotAMoment as error:
+        raise PydanticCustomError("not_a_moment", "{why}", {"code": error.code, "why": str(error)}) from None
 
 
 def _plain_json(value: dict[str, Any]) -> dict[str, Any]:
@@ -113,8 +110,10 @@ class ProposePublish(Arguments):
         default=None, description="schema.org JSON-LD object."
     )
     sources: Links | None = Field(default=None, description="https addresses of the sources used.")
-    publish_at: Annotated[str, Field(max_length=40), AfterValidator(_aware)] | None = Field(
-        default=None, description="Publish not before this time, with offset, e.g. 2026-12-01T09:00:00+01:00."
+    publish_at: Annotated[str, Field(max_length=TEXT_CHARS_MAX), AfterValidator(_aware)] | None = Field(
+        default=None,
+        description="Publish not before this time, with offset or zone: 2026-12-01T09:00:00+01:00 or "
+        "2026-12-01T09:00:00[Europe/Berlin].",
     )
     notify: Lists | None = Field(
         default=None, description='Names of notification lists, never addresses, e.g. ["team"].'
@@ -213,7 +212,7 @@ def _explain(error: ValidationError, model: type[Arguments]) -> Refusal:
     description = model.model_fields[str(location[0])].description or ""
     limit = context.get("max_length", context.get("le", context.get("ge", context.get("min_length"))))
     return refusal(
-        "too_long" if kind in ("string_too_long", "too_long") else "invalid_argument",
+        _CODES.get(context.get("code", kind), "invalid_argument"),
         field=field,
         limit=limit if isinstance(limit, int) else None,
         actual=_measure(first["input"], kind),
@@ -221,6 +220,12 @@ def _explain(error: ValidationError, model: type[Arguments]) -> Refusal:
     )
 
 
+_CODES: Final = {
+    "string_too_long": "too_long",
+    "too_long": "too_long",
+    "time_does_not_exist": "time_does_not_exist",
+    "time_is_ambiguous": "time_is_ambiguous",
+}
 _PLAIN: Final = {
     "string_pattern_mismatch": "The value does not have the required form",
     "string_type": "A text is needed",

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 from capabilities.errors import KeyFileCode, KeyFileError
 from capabilities.identifiers import is_segment
 from capabilities.keyfile import read_private_file
+from execution.moments import NotAMoment, zone_named
 from server.settings import LOOPBACK, HttpSection, LogLevel, Section, Settings, Timed
 
 CONFIG_NAME: Final = "remit.toml"
@@ -235,6 +236,9 @@ def _check_names(settings: Settings, file: Path) -> None:
         if not is_segment(name):
             fix = "Use 1 to 64 characters out of a-z, 0-9, '.', '_' and '-', the first a letter or digit."
             raise ConfigError(f"{file}, {where}", "not a usable name", fix)
+    for name, site in settings.site.items():
+        if site.timezone:
+            _check_zone(site.timezone, f"{file}, site.{name}.timezone")
     if settings.engine.time_scale != 1.0 and not settings.sandbox.start:
         fix = "Remove time_scale, or set [sandbox] start = true: it is for demonstrations only."
         raise ConfigError(f"{file}, engine.time_scale", "real systems cannot be hurried", fix)
@@ -268,6 +272,13 @@ def is_safe_url(url: str) -> bool:
     plain = parts.username is None and parts.password is None and not parts.query and not parts.fragment
     secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
     return plain and secure and bool(parts.hostname) and url.isascii() and url.isprintable() and " " not in url
+
+
+def _check_zone(name: str, where: str) -> None:
+    try:
+        zone_named(name)
+    except NotAMoment as error:
+        raise ConfigError(where, str(error), "Use a name of the IANA time zone database.") from None
 
 
 def _timed(settings: Settings) -> Iterator[tuple[str, Timed]]:

@@ -49,6 +49,7 @@ def _waits(answer: CommandStatus) -> CommandStatus:
         "approval": approval.model_copy(update={"rejection": (approval.rejection or "")[:60] or None}),
         "url": answer.url if len(answer.url or "") <= 120 else None,
         "external_version": None,
+        "publish_at_local": None,
     }
     if waiting is not None:
         changes["waiting_for"] = waiting.model_copy(update={"what": waiting.what[:60]})
@@ -77,4 +78,5 @@ _CONCISE: Final[tuple[Shortening, ...]] = (
     lambda answer: _answers_with(answer, human=None if answer.waiting_for else answer.answers.human),
     lambda answer: answer.model_copy(update={"steps": []}),
     lambda answer: answer.model_copy(update={"idempotency_key": answer.idempotency_key[:120]}),
+    lambda answer: answer.model_copy(update={"publish_at": None, "to_repeat": None}),
 )

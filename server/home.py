@@ -167,6 +167,8 @@ password_file = "secrets/blog.password"
 key_strategy = "slug"
 # real: where an article appears, for example "https://blog.example.org/{{slug}}/".
 public_url = "http://127.0.0.1:{http_port}/{{slug}}/"
+# In which zone people there read times, shown beside UTC:
+# timezone = "Europe/Berlin"
 # real: how long a request may run on that server, and who enforces it; while this is not known a lost answer always
 # needs a person. For example 30 and "php-fpm request_terminate_timeout".
 max_run_s = 5

@@ -36,6 +36,7 @@ class PlanPreview:
             content_sha256=str(proposal.arguments["content_sha256"]),
             content_bytes=admitted.content_bytes,
             publish_at=moment(plan.not_before_ms),
+            publish_at_local=plan.params.get("publish_at_local"),
             approval=Approval(required=needed, state="NOT_REQUESTED"),
             steps=[_planned(part) for part in parts],
         )

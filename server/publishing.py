@@ -30,9 +30,10 @@ def publish_settings(config: Config) -> PublishSettings:
         mail_domain=sender.rpartition("@")[2] or MAIL_DOMAIN,
         approval_ttl_s=settings.engine.approval_ttl_s,
         deadline_s=settings.engine.saga_deadline_s,
+        max_lateness_s=settings.engine.max_lateness_s,
     )
 
 
 def _rules(site: Site) -> SiteRules:
     wanted = frozenset(name for name in Require.model_fields if getattr(site.require, name))
-    return SiteRules(url=site.public_url, require=wanted)
+    return SiteRules(url=site.public_url, require=wanted, timezone=site.timezone)

@@ -100,10 +100,13 @@ class CommandStatus(Result):
     done: bool
     live: bool
     verified_at: str | None = None
+    publish_at: str | None = Field(default=None, description="when it is to be published, in UTC")
+    publish_at_local: str | None = Field(default=None, description="the same on the site's clock")
     url: str | None = None
     external_version: str | None = Field(default=None, description="base_version for the next version")
     error_code: str | None = None
     deduplicated: bool | None = Field(default=None, description="true: it had been proposed before; nothing runs twice")
+    to_repeat: str | None = Field(default=None, description="how to do it once more on purpose, if that is wanted")
     original_at: str | None = None
     approval: Approval
     waiting_for: WaitingFor | None = None
@@ -156,6 +159,7 @@ class Preview(Result):
     content_sha256: str
     content_bytes: int | None = None
     publish_at: str | None = None
+    publish_at_local: str | None = None
     approval: Approval
     steps: list[PlannedStep]
 
@@ -199,12 +203,20 @@ def status(
         "say_to_user": view.say_to_user[:SENTENCE_CHARS_MAX],
         "deduplicated": deduplicated,
         "original_at": moment(original_ms) if deduplicated else None,
+        "to_repeat": _to_repeat(view) if deduplicated else None,
         "steps": [_step(step, detailed) for step in steps],
         "reviews": _reviews(view) if detailed and view.reviews else None,
         "cursor": cursor,
         "truncated": f"{len(view.steps)} steps in pages; pass cursor for the next" if cursor else None,
     }
     return full(view).model_copy(update=changes)
+
+
+def _to_repeat(view: CommandView) -> str | None:
+    """An identical proposal of what has ended finds it again; only a deliberate repetition does it anew."""
+    if not view.done or view.live:
+        return None
+    return f"same values and repeat_of={view.command_id}, if your token allows it; only when the user wants that"
 
 
 def full(view: CommandView) -> CommandStatus:
@@ -219,6 +231,8 @@ def full(view: CommandView) -> CommandStatus:
         done=view.done,
         live=view.live,
         verified_at=moment(view.verified_at_ms),
+        publish_at=moment(view.publish_at_ms),
+        publish_at_local=view.publish_at_local,
         url=view.reference,
         external_version=view.external_version,
         error_code=view.error_code,

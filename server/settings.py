@@ -96,6 +96,10 @@ class Site(Timed):
     password_env: str | None = None
     key_strategy: Literal["slug", "plugin"] = "slug"
     public_url: str = Field(default="", description="address of an article, with {slug} in it")
+    timezone: str = Field(default="", description="in which people of that site read times, e.g. Europe/Berlin")
+    spacing_s: Seconds = Field(
+        default=60.0, ge=0, le=86_400, description="least distance of two scheduled publications"
+    )
     require: Require = Require()
 
 
@@ -126,7 +130,7 @@ class NotifyList(Section):
 
 
 class EngineSection(Section):
-    """Leases, sweeps, deadlines.
+    """Leases, sweeps, deadlines. `max_lateness_s`: a schedule missed by more than this asks a person.
 
     `time_scale` multiplies every wait and every limit of the sandbox; below 1 it is for demonstrations, and refused
     unless the sandbox stands for the outside world: real systems do not run faster because we would like it.
@@ -137,6 +141,7 @@ class EngineSection(Section):
     sweep_s: Seconds = Field(default=1.0, gt=0, le=60)
     approval_ttl_s: Seconds = Field(default=72 * 3600.0, gt=0)
     saga_deadline_s: Seconds = Field(default=7 * 86_400.0, gt=0)
+    max_lateness_s: Seconds = Field(default=3_600.0, gt=0)
     time_scale: float = Field(default=1.0, ge=0.01, le=1.0)
 
 

@@ -44,6 +44,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="The same key with another meaning is a conflict that names the fields; nothing runs.",
             source="The design, law 4",
         ),
+        "law.repeat": Behaviour(
+            sentence="A deliberate repetition needs leave, names the newest and has keys and effects of its own.",
+            source="The design, law 4",
+        ),
         "law.epoch": Behaviour(
             sentence="A worker that was stopped before its write adds no effect when it goes on.",
             source="The design, law 5",
@@ -115,6 +119,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
         "law.watch": Behaviour(
             sentence="An effect that comes after every declared bound is found, and a person is asked.",
             source="The design, law 17",
+        ),
+        "schedule.spaced": Behaviour(
+            sentence="A backlog of scheduled publications is let go one by one, by however many workers.",
+            source="The design, section 6; a public incident of bursts after downtime",
         ),
         "mail.at-most-once": Behaviour(
             sentence="A message is sent at most once, whatever happens to its answer.",

@@ -19,13 +19,22 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spacing:
+    """The least distance of two scheduled publications on one site."""
+
+    tenant: str
+    site: str
+    distance_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
     """What must hold in the transaction that writes the attempt, beside the guarded versions.
 
     scopes: restriction keys (freezes and revocations) any of which stops the effect; see `authority` in the store.
     finish_only: may complete after the pivot although the grant lapsed or was revoked. approval_id: must be APPROVED
     with this request digest and unexpired at `now_ms`; None when the step needs none. policy_hash: must still be in
-    force.
+    force. spacing: whose turn on the site must have come; None when it need not wait for one.
     """
 
     root_id: str
@@ -35,6 +44,7 @@ class Fence:
     request_digest: str
     policy_hash: str
     now_ms: int
+    spacing: Spacing | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

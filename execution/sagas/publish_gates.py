@@ -122,6 +122,7 @@ def _proposed(params: PublishParams) -> dict[str, Any]:
         "sources": list(params.sources),
         "structured_data": params.structured_data,
         "publish_at": params.publish_at,
+        "publish_at_local": params.publish_at_local,
         "recipients": list(params.recipients),
         "removed": list(params.removed),
         "hidden": list(params.hidden),

@@ -36,8 +36,9 @@ class PublishParams:
     source: the bytes as proposed. content: what the site is to store (rendered, with structured data). removed: what
     the allow-list took out of raw HTML. hidden: characters that hide, `content:17 U+202E RIGHT-TO-LEFT OVERRIDE`. url:
     where the article is expected to appear, empty when the site's addresses are not configured. publish_at: RFC 3339 in
-    UTC. recipients: addresses of the lists in `notify`. post_id and base_version: of the post that an UPDATE or
-    REPUBLISH writes over. require: names of optional fields that this site insists on.
+    UTC, and beside it as the site's clock shows it. recipients: addresses of the lists in `notify`. post_id and
+    base_version: of the post that an UPDATE or REPUBLISH writes over. require: names of optional fields that this site
+    insists on.
     """
 
     site: str
@@ -61,6 +62,7 @@ class PublishParams:
     sources: tuple[str, ...]
     featured_image: str | None
     publish_at: str | None
+    publish_at_local: str | None
     notify: tuple[str, ...]
     recipients: tuple[str, ...]
     mail_domain: str

@@ -20,6 +20,7 @@ from execution.catalog import Plan, Previous
 from execution.content import FORMATS, ContentRefused, Rendered, render, with_structured_data
 from execution.core.events import canonical
 from execution.hidden import suspicious_characters
+from execution.moments import NotAMoment, instant, shown_in, zone_named
 from execution.proposal import IntakeRefused, Proposal
 from execution.sagas.publish_params import Mode, PublishParams, artifact_ref
 from execution.slugs import is_slug, slugify
@@ -41,10 +42,12 @@ REQUIRABLE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteRules:
-    """One site. url: an article's address with `{slug}` in it; empty: not known. require: what its gate insists on."""
+    """One site. url: an article's address with `{slug}` in it; empty: not known. require: what its gate insists on.
+    timezone: in which people there read times; empty: UTC alone is shown."""
 
     url: str = ""
     require: frozenset[str] = frozenset({"title"})
+    timezone: str = ""
 
     def __post_init__(self) -> None:
         if self.require - REQUIRABLE:
@@ -101,6 +104,7 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         sources=_list(arguments, "sources"),
         featured_image=None,
         publish_at=None if publish_at is None else publish_at.isoformat().replace("+00:00", "Z"),
+        publish_at_local=_local(publish_at, rules),
         notify=_list(arguments, "notify"),
         recipients=_recipients(settings, _list(arguments, "notify")),
         mail_domain=settings.mail_domain,
@@ -210,17 +214,21 @@ def _mode(arguments: Mapping[str, Any], version: int, previous: Previous) -> tup
 
 
 def _publish_at(arguments: Mapping[str, Any]) -> datetime | None:
-    """An aware time, in UTC. A naive one would mean another instant on every site."""
-    given = arguments.get("publish_at")
-    if given is None:
+    """When to publish, in UTC."""
+    given = _text(arguments, "publish_at")
+    if not given:
         return None
     try:
-        moment = datetime.fromisoformat(given)
-        if moment.tzinfo is None:
-            raise ValueError("naive")
-        return moment.astimezone(UTC)
-    except (OverflowError, TypeError, ValueError):
-        raise IntakeRefused("invalid_publish_at", field="publish_at") from None
+        return instant(given)
+    except NotAMoment as error:
+        raise IntakeRefused(error.code, field="publish_at") from None
+
+
+def _local(publish_at: datetime | None, rules: SiteRules) -> str | None:
+    """The same as the site's own clock shows it."""
+    if publish_at is None or not rules.timezone:
+        return None
+    return shown_in(publish_at, zone_named(rules.timezone))
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -37,7 +37,8 @@ class Refusal(StrEnum):
     """Why a fence refuses.
 
     HELD: a freeze, or a revoked key or tenant; holds everything, even what may finish after the pivot. REVOKED: the
-    token, decision, agent or client. GRANT_LAPSED: the grant ended, or there is none.
+    token, decision, agent or client. GRANT_LAPSED: the grant ended, or there is none. NOT_ITS_TURN: the site had
+    another scheduled publication too shortly before.
     """
 
     HELD = "HELD"
@@ -46,17 +47,20 @@ class Refusal(StrEnum):
     APPROVAL_MISSING = "APPROVAL_MISSING"
     APPROVAL_DIFFERS = "APPROVAL_DIFFERS"
     POLICY_CHANGED = "POLICY_CHANGED"
+    NOT_ITS_TURN = "NOT_ITS_TURN"
 
 
 class FenceRefused(StoreError):
-    """The fence did not hold; nothing of the unit was written. `scopes`: the restrictions that stopped it."""
+    """The fence did not hold; nothing of the unit was written. `scopes`: the restrictions that stopped it. `until_ms`:
+    when it may hold, if that is known."""
 
     code = "fence_refused"
 
-    def __init__(self, reason: Refusal, scopes: tuple[str, ...] = ()) -> None:
+    def __init__(self, reason: Refusal, scopes: tuple[str, ...] = (), until_ms: int | None = None) -> None:
         super().__init__(f"{reason}{': ' if scopes else ''}{', '.join(scopes)}")
         self.reason = reason
         self.scopes = scopes
+        self.until_ms = until_ms
 
 
 class LocksHeld(StoreError):

@@ -315,6 +315,15 @@ PAUSES: Final = Table(
     _int("until_ms"),
 )
 
+RELEASES: Final = Table(
+    "releases",
+    METADATA,
+    Column("tenant", Text),
+    Column("site", Text),
+    _int("last_ms"),
+    PrimaryKeyConstraint("tenant", "site"),
+)
+
 REFUSALS: Final = Table(
     "refusals",
     METADATA,

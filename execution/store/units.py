@@ -22,7 +22,7 @@ from sqlalchemy.exc import IntegrityError
 from execution.core.command import Command
 from execution.core.draft import Fence, Unit
 from execution.core.states import ApprovalState
-from execution.store import rows, schema, statements
+from execution.store import releases, rows, schema, statements
 from execution.store.errors import Duplicate, FenceRefused, LocksHeld, Refusal, Stale, StoreError
 from execution.store.statements import Statements, fetch, fetch_in, many
 
@@ -90,7 +90,7 @@ def _judge(conn: Connection, sql: Statements, wave: Sequence[Unit], refusals: li
         return
     facts = _read_facts(conn, sql, [fence for _, fence in fenced])
     for index, fence in fenced:
-        refusals[index] = _verdict(fence, facts)
+        refusals[index] = _verdict(fence, facts) or _turn(conn, fence)
 
 
 def _read_facts(conn: Connection, sql: Statements, fences: Sequence[Fence]) -> _Facts:
@@ -119,6 +119,12 @@ def _verdict(fence: Fence, facts: _Facts) -> FenceRefused | None:
     if not fence.finish_only and until_ms <= fence.now_ms:
         return FenceRefused(Refusal.GRANT_LAPSED)
     return _approval_verdict(fence, facts)
+
+
+def _turn(conn: Connection, fence: Fence) -> FenceRefused | None:
+    """Asked last: whoever takes a turn is let through."""
+    until_ms = None if fence.spacing is None else releases.take(conn, fence.spacing, fence.now_ms)
+    return None if until_ms is None else FenceRefused(Refusal.NOT_ITS_TURN, until_ms=until_ms)
 
 
 def _approval_verdict(fence: Fence, facts: _Facts) -> FenceRefused | None:

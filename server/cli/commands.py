@@ -180,6 +180,13 @@ def _brief(view: CommandView) -> dict[str, Any]:
     }
 
 
+def _schedule(view: CommandView) -> str | None:
+    from server.results import moment
+
+    local = f" ({view.publish_at_local})" if view.publish_at_local else ""
+    return f"{moment(view.publish_at_ms)}{local}" if view.publish_at_ms is not None else None
+
+
 def _headline(view: CommandView) -> list[tuple[str, object]]:
     from server.results import moment
 
@@ -189,6 +196,7 @@ def _headline(view: CommandView) -> list[tuple[str, object]]:
         ("article", f"{view.object_id} v{view.object_version} on {view.site}"),
         ("state", f"{view.state} ({view.phase})" if view.phase else view.state),
         ("live", f"yes, verified {moment(view.verified_at_ms)}" if view.live else "no"),
+        ("scheduled", _schedule(view)),
         ("url", view.reference),
         ("proposed by", view.principal),
         ("waits for", f"{waiting.what} ({waiting.who}) since {moment(waiting.since_ms)}" if waiting else None),

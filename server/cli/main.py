@@ -9,7 +9,7 @@ import typer
 
 from capabilities.errors import CapabilityError, CredentialError, IssueError, KeyFileError, ScopeError
 from execution.store.errors import StoreError, StoreUnusable
-from server.cli import authority, commands, content, deciding, examining, processes, proofs, reviewing, setup
+from server.cli import authority, commands, content, deciding, examining, processes, proofs, proposing, reviewing, setup
 from server.cli.output import CommandFailed, Exit, Output
 from server.config import ConfigError
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for module in (setup, processes, authority, commands, content, deciding, reviewing, examining, proofs):
+for module in (setup, processes, authority, commands, content, deciding, proposing, reviewing, examining, proofs):
     module.register(app)
 
 

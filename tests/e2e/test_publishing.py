@@ -57,6 +57,33 @@ async def test_what_a_person_rejects_is_undone_and_never_public(home: Home) -> N
         assert [post["status"] for post in home.sandbox.effects()["posts"]] == ["trash"]
 
 
+async def test_what_was_rejected_is_repeated_on_purpose_by_an_operator_or_a_token_that_may(home: Home) -> None:
+    home.issue("--uses", "9")
+    async with agent(home) as writer:
+        first = (await writer.settled((await writer.propose())["command_id"]))["command_id"]
+        early = home.remit("repeat", first)
+        assert (early.code, early.document["error"]["code"]) == (1, "not_repeatable_yet")
+        assert home.remit("reject", first).code == 0
+        await writer.settled(first)
+        again = await writer.propose()
+        assert (again["command_id"], f"repeat_of={first}" in again["to_repeat"]) == (first, True)
+        refused = await writer.refused("propose_publish", **ARTICLE, repeat_of=first)
+        assert refused["code"] == "repeat_not_granted"
+
+        second = home.remit("repeat", first).document["command_id"]
+        assert home.remit("repeat", first).document == {"command_id": second, "repeats": first, "deduplicated": True}
+        assert (await writer.settled(second))["state"] == "AWAITING_APPROVAL"
+        assert home.remit("cancel", second).code == 0
+        await writer.settled(second)
+        home.issue("--repeat")
+        third = (await writer.propose(repeat_of=second))["command_id"]
+        assert len({first, second, third}) == 3
+        await writer.settled(third)
+        assert home.approve(third).code == 0
+        assert (await writer.settled(third))["live"] is True
+        assert published(home) == ["how-to-brew-coffee"]
+
+
 async def test_a_preview_accepts_nothing(home: Home) -> None:
     home.issue()
     async with agent(home) as writer:

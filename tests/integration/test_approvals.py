@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ async def subject(world: World, offered: Proposal) -> dict[str, Any]:
         ({"content": "# How to brew coffee\n\nUse fresh water!"}, ("content_sha256",)),
         ({"slug": "brewing"}, ("target", "slug")),
         ({"notify": ["board"]}, ("recipients",)),
-        ({"publish_at": "2019-03-28T12:00:00+00:00"}, ("publish_at",)),
+        ({"publish_at": (datetime.now(UTC) + timedelta(hours=2)).isoformat()}, ("publish_at",)),
     ],
 )
 async def test_what_is_hashed_names_the_bytes_the_place_and_the_recipients(

@@ -1,13 +1,17 @@
 """One business effect has one identity, however often and by whom it is proposed."""
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from adapters.sandbox.faults import FaultKind
+from execution.operations import OperationRefused
 from execution.proposal import IntakeRefused, Proposal
 from execution.store import artifacts
+from tests.integration.passage import PUBLISH
 from tests.integration.world import PROPOSER, World, proposal
 
 OTHER = replace(PROPOSER, principal="agent:editor", client_id="mcp-host:other", token_id="tok_2")
@@ -77,6 +81,7 @@ async def test_content_and_a_reference_to_the_same_bytes_are_one_intent(world: W
     assert (answer.command_id, answer.deduplicated) == (command_id, True)
 
 
+@pytest.mark.behaviour("law.repeat")
 async def test_a_repetition_needs_a_grant_an_ended_newest_command_and_then_has_a_post_of_its_own(world: World) -> None:
     first = await world.until_approval()
     granted = replace(PROPOSER, may_repeat=True)
@@ -99,8 +104,73 @@ async def test_a_repetition_needs_a_grant_an_ended_newest_command_and_then_has_a
     posts = [(await world.step(c, "CREATE_WORDPRESS_DRAFT")).external_resource_id for c in (first, second)]
     real = world.reality()
     assert [real.status_of(post) for post in posts] == ["trash", "publish"]
+    replay = await world.propose(proposal(repeat_of=first), granted)
+    assert (replay.command_id, replay.deduplicated) == (second, True)
     unknown = await refusal(world, proposal(article="article-0099", repeat_of=first), granted)
     assert unknown.code == "repeat_of_unknown"
+
+
+async def test_a_repetition_with_other_values_is_a_conflict_that_names_the_field(world: World) -> None:
+    first = await world.until_approval()
+    await world.operations.reject(first, operator="operator:olivia", reason="not now")
+    await world.settle(first)
+    refused = await refusal(world, proposal(repeat_of=first, title="Another"), replace(PROPOSER, may_repeat=True))
+    assert (refused.code, refused.differing) == ("idempotency_conflict", ("title",))
+
+
+async def test_an_operator_repeats_without_a_token_and_the_agent_still_owns_and_cannot_approve_it(world: World) -> None:
+    first = await world.until_approval()
+    refused = await repeat_refused(world, first)
+    assert (refused.code, refused.retryable) == ("not_repeatable_yet", True)
+    await world.operations.cancel(first, operator="operator:olivia", reason="later")
+    assert (await world.settle(first)).state == "COMPENSATED"
+
+    second = await world.repeated(first)
+    assert await world.repeated(first) == second
+    assert (await world.propose()).command_id == second
+    received, *_ = await world.first.status.journal(second)
+    assert (received.actor, json.loads(received.body)["reason"]) == ("operator:olivia", "once more")
+    view = await world.settle(second)
+    assert (view.state, view.principal) == ("AWAITING_APPROVAL", "agent:writer")
+    with pytest.raises(OperationRefused, match="proposer_cannot_approve"):
+        await world.approve(second, "operator:writer")
+    await world.approve(second)
+    assert (await world.settle(second)).live
+    real = world.reality()
+    assert (len(real.live), len(real.with_status("trash"))) == (1, 1)
+    assert await world.repeated(first) == second
+    assert (await repeat_refused(world, second)).code == "stale_version"
+    assert (await world.saga(first)).root.state == "COMPENSATED"
+
+
+async def test_what_an_attempt_may_still_do_is_not_repeated(world: World) -> None:
+    """Ended, but with a request on its way of which nobody knows yet that it is over."""
+    first = await world.until_approval()
+    world.arm("POST /wp-json/wp/v2/posts/", FaultKind.DROP_BEFORE)
+    await world.approve(first)
+
+    async def cancelled() -> None:
+        with pytest.raises(OperationRefused, match="too_late"):
+            await world.operations.cancel(first, operator="operator:olivia", reason="stop")
+
+    world.passage.after_send[PUBLISH] = cancelled
+    await world.turn(first)
+    assert (await world.view(first)).state == "OUTCOME_UNKNOWN"
+    assert (await repeat_refused(world, first)).code == "not_repeatable_yet"
+
+
+async def test_a_revoked_agents_work_is_not_repeated_by_anybody(world: World) -> None:
+    first = await world.until_approval()
+    await world.operations.reject(first, operator="operator:olivia", reason="not now")
+    await world.settle(first)
+    await world.restrict("revoked:agent:agent:writer")
+    assert (await repeat_refused(world, first)).code == "revoked"
+
+
+async def repeat_refused(world: World, command_id: str) -> IntakeRefused:
+    with pytest.raises(IntakeRefused) as caught:
+        await world.repeated(command_id)
+    return caught.value
 
 
 async def test_what_is_live_is_not_repeated_over_itself(world: World) -> None:

@@ -32,6 +32,7 @@ from execution.orchestrator import drive_saga
 from execution.ports import Ports
 from execution.proposal import Accepted, CommandView, Proposal, Proposer
 from execution.recovery import doubt_everything
+from execution.repeating import repetition_of
 from execution.sagas.publish_article import intent
 from execution.sagas.publish_plan import PublishSettings, SiteRules
 from execution.settings import EngineSettings
@@ -233,6 +234,12 @@ class World:
         view = await self.settle(command_id)
         assert view.state == "AWAITING_APPROVAL", view
         return command_id
+
+    async def repeated(self, command_id: str, operator: str = "operator:olivia") -> str:
+        """The id of an operator's repetition of that command."""
+        catalog = self.first.worker.env.catalog
+        saga = await self.saga(command_id)
+        return await self.accepted(*repetition_of(saga, catalog, operator=operator, reason="once more"))
 
     async def approve(self, command_id: str, operator: str = "operator:olivia") -> Approval:
         _, approval = await self.operations.pending(command_id)

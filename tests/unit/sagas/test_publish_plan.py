@@ -151,10 +151,12 @@ def test_a_later_version_without_anything_to_expect_is_refused(missing: str) -> 
         ({"content": "![" * 500_000}, "content_too_complex", "content"),
         ({"content_format": "pdf"}, "invalid_format", "content_format"),
         ({"featured_image": "artifact://x"}, "unsupported_field", "featured_image"),
-        ({"publish_at": "2027-03-28T02:30:00"}, "invalid_publish_at", "publish_at"),
-        ({"publish_at": "2027-03-28"}, "invalid_publish_at", "publish_at"),
-        ({"publish_at": "tomorrow"}, "invalid_publish_at", "publish_at"),
-        ({"publish_at": "0001-01-01T00:00:00+14:00"}, "invalid_publish_at", "publish_at"),
+        ({"publish_at": "2027-03-28T02:30:00"}, "not_a_time", "publish_at"),
+        ({"publish_at": "2027-03-28"}, "not_a_time", "publish_at"),
+        ({"publish_at": "tomorrow"}, "not_a_time", "publish_at"),
+        ({"publish_at": "0001-01-01T00:00:00+14:00"}, "not_a_time", "publish_at"),
+        ({"publish_at": "2027-03-28T02:30:00[Europe/Berlin]"}, "time_does_not_exist", "publish_at"),
+        ({"publish_at": "2027-10-31T02:30:00[Europe/Berlin]"}, "time_is_ambiguous", "publish_at"),
     ],
 )
 def test_what_can_be_known_to_be_wrong_is_refused_with_its_field(
@@ -198,6 +200,16 @@ def test_content_that_is_not_utf8_is_refused() -> None:
 def test_a_schedule_is_an_instant_and_never_early(given: str, utc: str, ms: int) -> None:
     plan = planned(publish_at=given)
     assert (plan.params["publish_at"], plan.not_before_ms) == (utc, ms)
+
+
+def test_a_schedule_is_shown_as_the_sites_clock_shows_it() -> None:
+    sites = {**SETTINGS.sites, "blog": replace(SETTINGS.sites["blog"], timezone="Asia/Kathmandu")}
+    plan = planned(settings=replace(SETTINGS, sites=sites), publish_at="2027-03-28T09:00:00[Europe/Berlin]")
+    assert (plan.params["publish_at"], plan.params["publish_at_local"]) == (
+        "2027-03-28T07:00:00Z",
+        "2027-03-28T12:45:00+05:45[Asia/Kathmandu]",
+    )
+    assert planned(publish_at="2027-03-28T09:00:00Z").params["publish_at_local"] is None
 
 
 def test_recipients_of_several_lists_are_addressed_once_whatever_their_case() -> None:

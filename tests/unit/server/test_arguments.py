@@ -106,6 +106,27 @@ def test_equal_intents_have_one_normal_form() -> None:
     assert not {"wait_seconds", "preview", "repeat_of", "content"} & forms[0].keys()
 
 
+@pytest.mark.parametrize(
+    ("given", "code", "helps"),
+    [
+        ("2027-03-28T02:30:00[Europe/Berlin]", "time_does_not_exist", "2027-03-28T03:00:00+02:00[Europe/Berlin]"),
+        ("2027-10-31T02:30:00[Europe/Berlin]", "time_is_ambiguous", "2027-10-31T02:30:00+01:00[Europe/Berlin]"),
+        ("2027-10-31T02:30:00+05:00[Europe/Berlin]", "invalid_argument", "offset"),
+        ("2027-10-31T02:30:00[Europe/Atlantis]", "invalid_argument", "time zone"),
+        ("2027-10-31T02:30:00", "invalid_argument", "offset from UTC or its zone"),
+    ],
+)
+def test_a_time_that_is_no_instant_is_refused_with_what_would_be_one(given: str, code: str, helps: str) -> None:
+    refusal = refusal_of(publish_at=given)
+    assert (refusal.code, refusal.field) == (code, "publish_at")
+    assert helps in refusal.fix
+
+
+def test_a_time_with_its_zone_is_the_same_intent_as_in_utc() -> None:
+    local = parse(ProposePublish, GOOD | {"publish_at": "2027-10-31T02:30:00+01:00[Europe/Berlin]"})
+    assert local.publish_at == "2027-10-31T01:30:00Z"
+
+
 def test_composed_and_decomposed_titles_are_one() -> None:
     first, second = (parse(ProposePublish, GOOD | {"title": title}).title for title in ("\u00e9", "e\u0301"))
     assert first == second

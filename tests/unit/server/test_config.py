@@ -45,6 +45,11 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, where: 
     assert f"`{fix}`" in error.fix
 
 
+def test_a_time_zone_that_does_not_exist_is_named() -> None:
+    assert complaint(SITE + 'timezone = "Europe/Atlantis"').where == "remit.toml, site.blog.timezone"
+    assert parse_settings(SITE + 'timezone = "Europe/Berlin"', Path("remit.toml")).site["blog"].timezone
+
+
 def test_a_missing_key_is_named() -> None:
     assert complaint('[installation]\nid = "x"').where.endswith("gateway")
 
