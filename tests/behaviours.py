@@ -160,6 +160,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A proposal over HTTP is acknowledged within two seconds while every backend hangs.",
             source="The design, section 8; incident 27",
         ),
+        "http.hostile": Behaviour(
+            sentence="A hostile HTTP request is refused with its code; none ends in a 500 or hangs.",
+            source="The security rules, section 6",
+        ),
         "http.end": Behaviour(
             sentence="A gateway that ends answers who waits, and what it acknowledged is on disk.",
             source="The design, laws 13 and 14",

@@ -48,7 +48,8 @@ class Received:
         """The stable code of a refusal, whoever refused."""
         found = self.document
         if "error" in found:
-            return str(found["error"].get("data", {}).get("code") or found["error"]["code"])
+            data = found["error"].get("data")
+            return str(data["code"] if isinstance(data, dict) and "code" in data else found["error"]["code"])
         return str(found["result"]["structuredContent"]["code"])
 
 
