@@ -84,6 +84,15 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
         "not_a_message": "Send one JSON-RPC request or notification, with a text or whole number as its id.",
         "body_too_slow": "Send the body faster.",
         "busy": "Too much is under way. Call again in a moment with the same values.",
+        "outcome_unknown": "No answer came: it is not known whether the proposal was recorded. Do not say that it "
+        "failed. Call query_command_status without an id to see your latest commands. Proposing exactly the same "
+        "values again is safe too: nothing happens twice.",
+        "no_answer": "The gateway did not answer. Nothing was changed by asking. Call again in a moment.",
+        "gateway_unreachable": "The gateway cannot be reached, so nothing was sent. Call again later; if it stays so, "
+        "tell the person you work for.",
+        "gateway_untrusted": "The gateway's certificate is not trusted here, so nothing was sent. " + _OPERATOR,
+        "gateway_elsewhere": "What answers at the configured address is no gateway, or it moved. Nothing was accepted. "
+        + _OPERATOR,
         "unavailable": "The server could not answer just now. Nothing is lost: call again with the same values.",
     }
 )
@@ -97,6 +106,9 @@ _RETRYABLE: Final = frozenset(
         "unavailable",
         "busy",
         "body_too_slow",
+        "outcome_unknown",
+        "no_answer",
+        "gateway_unreachable",
         "frozen",
     }
 )

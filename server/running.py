@@ -1,4 +1,4 @@
-"""The long-running processes, a gateway and a worker. Each ends cleanly, with what it started.
+"""The long-running processes: gateway, worker, a way to a gateway elsewhere. Each ends cleanly, with what it started.
 
 A gateway serves agents over stdin and stdout (one agent) or over HTTP (any number). It needs no production credential;
 with a worker in the same process (the embedded default) it has them all.
@@ -11,6 +11,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from execution.bus.memory import MemoryBus
@@ -81,6 +82,17 @@ async def run_gateway(config: Config, front: Front, formatter: JsonFormatter, *,
         if with_worker:
             tasks.append(asyncio.create_task(_work(at, stop, formatter, bus, GRACE_EMBEDDED_S), name="worker"))
         await _until_one_ends(tasks, stop)
+
+
+async def run_connect(url: str, token_file: Path, wire: Wire, version: str, ca: Path | None) -> None:
+    """Offer a gateway elsewhere to one agent over stdio, until EOF or a signal."""
+    from server.connect import remote
+    from server.mcp_stdio import serve
+    from server.protocol import server_of
+
+    stop = stop_on_signals()
+    async with remote(url, token_file, version, ca) as gateway:
+        await serve(server_of(version, gateway.listing, gateway.calling), wire, stop)
 
 
 async def run_worker(config: Config, formatter: JsonFormatter) -> None:

@@ -1,4 +1,4 @@
-"""`serve`, `worker`, `sandbox`: what runs until it is told to stop."""
+"""`serve`, `connect`, `worker`, `sandbox`: what runs until it is told to stop."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ TokenFile = Annotated[
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command("serve")(serve)
+    app.command("connect")(connect)
     app.command("worker")(worker)
     app.command("sandbox")(sandbox)
 
@@ -62,6 +63,28 @@ def serve(
         front = over_stdio(take_wire(), installed())
     formatter = start_logging(config.log_level)
     asyncio.run(run_gateway(config, front, formatter, with_worker=not no_worker))
+
+
+def connect(
+    url: Annotated[str, typer.Argument(help="Address of the gateway, e.g. https://remit.example.org/mcp.")],
+    token_file: Annotated[Path, typer.Option("--token-file", help="The agent's token; reopened on every call.")],
+    ca: Annotated[
+        Path | None, typer.Option("--ca", help="Certificates to trust instead of the system's (PEM).")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Offer a gateway elsewhere over stdin and stdout (MCP), for hosts that start processes."""
+    from server.config import is_safe_url
+    from server.mcp_stdio import take_wire
+    from server.running import run_connect
+    from server.telemetry import start_logging
+
+    if not is_safe_url(url):
+        fix = "Use https://…; http:// only for an address of this machine (127.0.0.1, localhost). No query or password."
+        raise CommandFailed("usage", "A token is not sent to that address.", fix, Exit.USAGE)
+    wire = take_wire()
+    start_logging("info")
+    asyncio.run(run_connect(url, token_file.expanduser().absolute(), wire, installed(), ca))
 
 
 def worker(home: HomeOption = None, as_json: JsonOption = False) -> None:

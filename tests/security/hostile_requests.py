@@ -261,8 +261,8 @@ def _bodies() -> Iterator[Row]:
 def _modern() -> Iterator[Row]:
     named = {"MCP_Protocol_Version": MODERN, "Mcp_Method": "tools/call", "Mcp_Name": "query_command_status"}
 
-    def row(name: str, status: int, code: str, message: Any, **changes: str | None) -> Row:
-        return _row(name, status, code, message, **{**named, **changes})
+    def row(name: str, status: int, code: str, message: Any, more: tuple[str, ...] = (), **changes: str | None) -> Row:
+        return _row(name, status, code, message, more=more, **{**named, **changes})
 
     def call(**params: Any) -> Any:
         return {**GOOD, "params": {**GOOD["params"], "_meta": dict(ENVELOPE), **params}}
@@ -276,7 +276,8 @@ def _modern() -> Iterator[Row]:
     yield row("an unknown method", 404, "-32601", {**call(), "method": "tools/approve"}, Mcp_Method="tools/approve")
     unknown = {**ENVELOPE, "io.modelcontextprotocol/protocolVersion": "2099-01-01"}
     yield row("an unknown version", 400, "-32022", call(_meta=unknown), MCP_Protocol_Version="2099-01-01")
-    yield _row("two versions", 400, "duplicate_header", call(), more=("Mcp-Protocol-Version: 2025-06-18",), **named)
+    twice = ("Mcp-Protocol-Version: 2025-06-18",)
+    yield row("two versions", 400, "duplicate_header", call(), more=twice)
     yield row("a forged request state", 200, "request_state_unknown", call(requestState="approved"))
     answer = {"approve": {"action": "accept", "content": {"approve": True}}}
     yield row("an answer nobody asked for", 200, "request_state_unknown", call(inputResponses=answer))
