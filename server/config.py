@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -145,6 +146,12 @@ def load_config(
 def operator_key_from_environment() -> Path | None:
     """REMIT_OPERATOR_KEY: the path of an operator's key file."""
     return _absolute(os.environ.get(OPERATOR_KEY_VARIABLE))
+
+
+def own_command() -> tuple[str, ...]:
+    """How this very installation is called, wherever the caller's folder and PATH are."""
+    script = Path(sys.executable).with_name("remit")
+    return (str(script),) if script.exists() else (sys.executable, "-m", "server")
 
 
 def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

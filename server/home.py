@@ -7,6 +7,7 @@ ever overwritten. Files are for this user alone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pwd
 import shutil
@@ -129,11 +130,13 @@ def _create_journal(made: Path, installation: str, incarnation: str, now_ms: int
 
 
 def _free_ports() -> dict[str, int]:
-    """Two loopback ports that are free now; they stay the sandbox's, because addresses are part of business keys."""
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return {"http_port": first.getsockname()[1], "smtp_port": second.getsockname()[1]}
+    """Loopback ports that are free now. The sandbox keeps its two, because addresses are part of business keys."""
+    names = ("http_port", "smtp_port", "gateway_port")
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in names]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return {name: probe.getsockname()[1] for name, probe in zip(names, probes, strict=True)}
 
 
 _TEMPLATE: Final = """\
@@ -150,6 +153,15 @@ issuer = "https://issuer.remit.invalid/{tenant}"
 audience = "https://gateway.remit.invalid/{tenant}"
 tenant = "{tenant}"
 jwks = "keys/jwks.json"
+
+[http]
+# `remit serve --http` listens here; with enabled = true `remit serve` does too, instead of stdin and stdout.
+enabled = false
+host = "127.0.0.1"
+port = {gateway_port}
+# real: behind a front with TLS, the address that agents use and the host that the front passes on.
+# public_url = "https://remit.example.org/mcp"
+# allowed_hosts = ["remit.example.org"]
 
 [issuer]
 # Who holds this file can issue tokens. real: keep it on another machine or under another user.

@@ -174,6 +174,11 @@ class HttpSection(Section):
         """Whether only this machine can reach it."""
         return self.host in LOOPBACK
 
+    def url(self) -> str | None:
+        """Where clients reach it; None when only its front's owner could say."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url or (f"http://{host}:{self.port}{self.path}" if self.local else None)
+
     def hosts(self) -> tuple[str, ...]:
         """The Host headers that pass."""
         own = tuple(f"{name}{port}" for name in _LOOPBACK_NAMES for port in ("", ":*")) if self.local else ()

@@ -164,6 +164,22 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A hostile HTTP request is refused with its code; none ends in a 500 or hangs.",
             source="The security rules, section 6",
         ),
+        "connect.saga": Behaviour(
+            sentence="Through `remit connect` an approved proposal is published once.",
+            source="The design, section 1",
+        ),
+        "connect.unknown": Behaviour(
+            sentence="A proposal whose answer was lost on the way is told as not known, and is sent once.",
+            source="The design, laws 2 and 16",
+        ),
+        "connect.token-file": Behaviour(
+            sentence="Whatever is wrong with a token file is the answer of the call; the process goes on.",
+            source="The security rules, section 3",
+        ),
+        "hosts.configured": Behaviour(
+            sentence="The configuration printed for each host parses, and its command starts and serves.",
+            source="The design, sections 1 and 9",
+        ),
         "http.end": Behaviour(
             sentence="A gateway that ends answers who waits, and what it acknowledged is on disk.",
             source="The design, laws 13 and 14",

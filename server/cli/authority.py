@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from server.cli.issued import Shown
 from server.cli.options import HomeOption, JsonOption, OperatorOption, acting, with_installation
 from server.cli.output import CommandFailed, Exit, Output, fields, line, table
+from server.client_config import Host, Way
 
 if TYPE_CHECKING:
     from capabilities.issuer import TokenRequest
-    from capabilities.token import Claims
     from execution.store.authority import Decision
     from server.app import Installation
     from server.issuing import Wanted
@@ -55,6 +57,13 @@ def issue(
     any_query: Annotated[bool, typer.Option("--any", help="With --query-only: about the whole tenant.")] = False,
     out: OutOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="Keep renewing --out until the decision is spent.")] = False,
+    host: Annotated[
+        Host | None, typer.Option("--for", help="Print the configuration of this host, ready to be pasted.")
+    ] = None,
+    way: Annotated[
+        Way, typer.Option("--transport", help="With --for: how the host reaches the gateway.")
+    ] = Way.CONNECT,
+    url: Annotated[str | None, typer.Option("--url", help="With --for: the gateway, instead of [http].")] = None,
     operator: OperatorOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -63,7 +72,7 @@ def issue(
     from capabilities.details import Intent
     from server.issuing import Wanted
 
-    if watch and out is None:
+    if watch and out is None and host is None:
         raise CommandFailed("usage", "--watch renews a file.", "Add --out FILE.", Exit.USAGE)
     if any_query and not query_only:
         raise CommandFailed("usage", "--any is for tokens that only ask.", "Add --query-only.", Exit.USAGE)
@@ -77,32 +86,28 @@ def issue(
         any_query=any_query,
     )
     limits = {"ttl_s": seconds(ttl), "uses": uses, "open_commands_max": open_commands, "repeat": repeat}
-    with_installation(home, lambda at: _issue(at, wanted, limits, decision, out, watch, acting(at, operator), as_json))
+    shown = Shown(out=out, host=host, way=way, url=url, as_json=as_json)
+    with_installation(home, lambda at: _issue(at, wanted, limits, decision, shown, watch, acting(at, operator)))
 
 
 async def _issue(
-    at: Installation,
-    wanted: Wanted,
-    limits: dict[str, Any],
-    named: str | None,
-    out: Path | None,
-    watch: bool,
-    by: str,
-    as_json: bool,
+    at: Installation, wanted: Wanted, limits: dict[str, Any], named: str | None, shown: Shown, watch: bool, by: str
 ) -> None:
     from server import issuing
 
+    shown = shown.checked(at, wanted.agent)
     dec = named or await issuing.open_decision(
         at, wanted, by=by, tokens=issuing.TOKENS_DEFAULT, uses=issuing.USES_DEFAULT, days=7
     )
     while True:
         decision = await _decision(at, dec)
         raw, claims = await issuing.issue(at, decision, _request(at, decision, wanted, limits))
-        if out is not None:
-            issuing.write_token(out, raw)
-        _show_issued(claims, raw, out, as_json)
+        if shown.out is not None:
+            issuing.write_token(shown.out, raw)
+        shown.show(at, claims, raw)
         if not watch:
             return
+        shown = replace(shown, host=None)
         await asyncio.sleep(max(1, int(limits["ttl_s"]) - RENEW_BEFORE_S))
 
 
@@ -125,22 +130,12 @@ def _request(at: Installation, decision: Decision, wanted: Wanted, limits: dict[
     )
 
 
-def _show_issued(claims: Claims, raw: str, out: Path | None, as_json: bool) -> None:
-    from server.results import moment
+@tokens.command("header")
+def header(file: Annotated[Path, typer.Argument(help="A token file.")], as_json: JsonOption = False) -> None:
+    """Print the HTTP header that a token file stands for, for hosts that run a command for it (headersHelper)."""
+    from server.callers import read_token
 
-    data: dict[str, Any] = {
-        "token_id": claims.jti,
-        "decision_id": claims.dec,
-        "agent": claims.sub,
-        "expires": claims.exp,
-    }
-    told = data | {"expires": moment(claims.exp * 1_000)}
-    data |= {"file": str(out)} if out is not None else {"token": raw}
-    if out is None and not as_json:
-        Output(as_json).note(f"{claims.jti} for {claims.sub}, decision {claims.dec}")
-        print(raw)
-        return
-    Output(as_json).show(data, fields([*(data | told).items()]))
+    print(json.dumps({"Authorization": f"Bearer {read_token(file)}"}))
 
 
 @tokens.command("inspect")
