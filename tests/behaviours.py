@@ -188,6 +188,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="What is broken about an installation is named, with what to do about it.",
             source="The design, section 9",
         ),
+        "watch.follows": Behaviour(
+            sentence="Whoever watches a command sees every event in order, and its end by the exit code.",
+            source="The design, section 9",
+        ),
         "review.case": Behaviour(
             sentence="Whoever must rule is shown object, versions, records, attempts, and what each verdict would do.",
             source="The design, law 15 and section 9",

@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, func, or_, select
 
 from execution.core.events import GENESIS, Event, chain_hash
 from execution.core.states import State
@@ -74,6 +74,30 @@ def saga_chain(conn: Connection, root_id: str) -> tuple[Event, ...]:
     of_saga = select(C.command_id).where(C.root_id == root_id)
     return tuple(
         load_event(row) for row in conn.execute(_events().where(E.command_id.in_(of_saga)).order_by(E.position))
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One event where it stands. `step`: the type of its command."""
+
+    position: int
+    root_id: str
+    step: str
+    event: Event
+
+
+def entries(
+    conn: Connection, after: int, limit: int, *, root_id: str | None = None, also: Sequence[int] = ()
+) -> tuple[Entry, ...]:
+    """Events after a position (of one saga, if named) and those at `also`, in order."""
+    wanted = select(E.position, C.root_id, C.command_type, *_STORED).join(schema.COMMANDS, C.command_id == E.command_id)
+    wanted = wanted.where(or_(E.position > after, E.position.in_(also)) if also else E.position > after)
+    if root_id is not None:
+        wanted = wanted.where(C.root_id == root_id)
+    return tuple(
+        Entry(position=row[0], root_id=row[1], step=row[2], event=load_event(tuple(row)[3:]))
+        for row in conn.execute(wanted.order_by(E.position).limit(limit))
     )
 
 

@@ -9,7 +9,19 @@ import typer
 
 from capabilities.errors import CapabilityError, CredentialError, IssueError, KeyFileError, ScopeError
 from execution.store.errors import StoreError, StoreUnusable
-from server.cli import authority, commands, content, deciding, examining, processes, proofs, proposing, reviewing, setup
+from server.cli import (
+    authority,
+    commands,
+    content,
+    deciding,
+    examining,
+    processes,
+    proofs,
+    proposing,
+    reviewing,
+    setup,
+    watching,
+)
 from server.cli.output import CommandFailed, Exit, Output
 from server.config import ConfigError
 
@@ -21,7 +33,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for module in (setup, processes, authority, commands, content, deciding, proposing, reviewing, examining, proofs):
+for module in (
+    setup,
+    processes,
+    authority,
+    commands,
+    watching,
+    content,
+    deciding,
+    proposing,
+    reviewing,
+    examining,
+    proofs,
+):
     module.register(app)
 
 
@@ -49,6 +73,8 @@ def run(arguments: Sequence[str]) -> int:
     except StoreError as error:
         fix = error.fix if isinstance(error, StoreUnusable) else ""
         return output.fail(CommandFailed(error.code, str(error), fix))
+    except BrokenPipeError:
+        return output.unread()
     except OSError as error:
         return output.fail(CommandFailed("os_error", f"{error.filename or 'system'}: {error.strerror or 'failed'}"))
     return result if isinstance(result, int) else Exit.OK

@@ -8,6 +8,7 @@ program reads one stream).
 from __future__ import annotations
 
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -84,6 +85,11 @@ class Output:
             line.append(" " + visible(error.fix), style="default")
         Console(stderr=True, highlight=False, soft_wrap=True).print(line)
         return int(error.exit_code)
+
+    def unread(self) -> int:
+        """Whoever read our output has seen enough (`remit watch … | head`): that is no error, and nobody hears one."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
 
 
 def _sentence(text: str) -> str:
