@@ -2,8 +2,8 @@
 
 Two workers, crashes and pauses at any point, a lease that can be lost at any moment, several attempts, requests that
 travel, wait in the server and take effect late. Time is counted in ticks; it cannot pass where a declared bound would
-be broken. `check` visits every reachable state by breadth and answers with the shortest way to one that breaks a promise:
-two effects, an effect after it was given up, a success without one.
+be broken. `check` visits every reachable state by breadth and answers with the shortest way to one that breaks a
+promise: two effects, an effect after it was given up, a success without one.
 
 Dropping a law shows what it is for. The bounds: W the send budget, P the pause between check and write, D the way to
 the server, M the run time there, S the age of what a read shows, H how long the server waits for the whole of a request
@@ -50,7 +50,8 @@ class Promise(StrEnum):
 class Bounds:
     """In ticks. pause None: a worker may be stopped between check and write for any time; then `idle` (H) must be
     known, and the way to the server has no bound either. unique: the server holds our key and makes no second effect
-    under it, so that a request may be sent again without waiting; giving up waits all the same.
+    under it, so that a request may be sent again without waiting; giving up waits all the same. early: ticks by which
+    the worker's quiescence falls short of the inequality.
     """
 
     budget: int = 1
@@ -61,6 +62,7 @@ class Bounds:
     idle: int | None = None
     attempts: int = 2
     unique: bool = False
+    early: int = 0
 
     def quiescence(self, dropped: frozenset[Drop]) -> int:
         """The age above which an attempt cannot land any more, as this checker's worker computes it."""
@@ -70,7 +72,7 @@ class Bounds:
         known = [q for q in (by_budget, by_idle) if q is not None]
         if not known:
             raise ValueError("neither the pause nor the server's patience is bounded: a person decides")
-        return max(known)
+        return max(known) - self.early
 
 
 class _Pc(StrEnum):
@@ -194,7 +196,7 @@ class _Model:
     def __init__(self, dropped: frozenset[Drop], bounds: Bounds) -> None:
         self._dropped, self._bounds = dropped, bounds
         self._q = bounds.quiescence(dropped)
-        self._oldest = bounds.quiescence(frozenset()) + 1
+        self._oldest = bounds.quiescence(frozenset()) + bounds.early + 1
         self._stamp_max = max(bounds.budget, bounds.idle or 0) + 1
 
     def _keeps(self, law: Drop) -> bool:

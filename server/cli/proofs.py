@@ -1,4 +1,4 @@
-"""`verify`, `simulate`, `demo`: seeing for oneself."""
+"""`verify`, `simulate`, `prove`, `demo`: seeing for oneself."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command("verify")(verify)
     app.command("simulate")(simulate)
+    app.command("prove")(prove)
     app.command("demo")(demo)
 
 
@@ -59,6 +60,17 @@ def simulate(
     from execution.simulation import main
 
     raise typer.Exit(main(seeds, first_seed))
+
+
+def prove(
+    long: Annotated[bool, typer.Option("--long", help="Also the worlds that take minutes.")] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the protocol for one key in every order of events, with all laws and without each. Needs no home."""
+    from execution.simulation.proof import main
+
+    raise typer.Exit(main(long=long))
 
 
 def demo(
