@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, TypeAlias
@@ -20,11 +21,15 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A complete answer. `retry_after_s` is what the system asked for, None when it asked for nothing usable."""
+    """A complete answer. `retry_after_s` is what the system asked for, None when it asked for nothing usable.
+
+    headers: by lower-case name; repeated ones are joined with commas.
+    """
 
     status: int
     body: bytes
     retry_after_s: float | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +92,15 @@ def retry_after_s(value: str | None, date: str | None) -> float | None:
     if _DELTA_SECONDS.fullmatch(value):
         seconds = float(value)
     else:
-        until, now = _http_date(value), _http_date(date)
+        until, now = http_date(value), http_date(date)
         if until is None or now is None:
             return None
         seconds = (until - now).total_seconds()
     return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 
-def _http_date(value: str | None) -> datetime | None:
+def http_date(value: str | None) -> datetime | None:
+    """The moment in a Date header (RFC 9110 §5.6.7); None when it is missing or malformed."""
     if value is None:
         return None
     try:

@@ -33,6 +33,7 @@ from typing import Any, Final
 import httpcore
 import httpx
 
+from adapters.addresses import is_public
 from adapters.answers import BODY_BYTES_MAX, NoReply, Reply, Unreadable, retry_after_s
 from execution.core.failures import Answer, FailureClass, Lost, Refused, Unsent
 from execution.core.quiescence import Bounds
@@ -61,7 +62,8 @@ class HttpSystem:
     """One system: its base URL, its credentials, its limits. Holds one client for reads.
 
     url: scheme, host, port and an optional path prefix; https, or http on loopback unless `plain_http` allows more.
-    headers: sent with every request, credentials included; they are not part of a request's digest.
+    headers: sent with every request, credentials included; they are not part of a request's digest. public_only: what
+    the name leads to is looked at when a write connects, and a private address is refused.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class HttpSystem:
         read_s: float = READ_S,
         body_bytes_max: int = BODY_BYTES_MAX,
         plain_http: bool = False,
+        public_only: bool = False,
         ca_file: str | None = None,
     ) -> None:
         base = httpx.URL(url.rstrip("/"))
@@ -85,6 +88,7 @@ class HttpSystem:
         self.url = str(base)
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "remit", "Accept": "application/json", **headers}
         self._connect_s, self._read_s, self._body_bytes_max = connect_s, read_s, body_bytes_max
+        self._public_only = public_only
         self._tls = _tls_context(ca_file)
         self._reader: httpx.AsyncClient | None = None
         self._writer = _client(_OnePreparedConnection(self._tls), self._headers)
@@ -114,7 +118,7 @@ class HttpSystem:
         request = self._writer.build_request(method, self.url + path, content=body, headers=extra)
         return HttpWrite(self, request, body, judge)
 
-    async def open(self) -> httpcore.AsyncNetworkStream | Unsent:
+    async def open(self) -> httpcore.AsyncNetworkStream | Unsent | Refused:
         """A fresh connection with TLS finished."""
         target = httpx.URL(self.url)
         secure = target.scheme == "https"
@@ -123,6 +127,9 @@ class HttpSystem:
             async with asyncio.timeout(self._connect_s):
                 port = target.port or (443 if secure else 80)
                 stream = await httpcore.AnyIOBackend().connect_tcp(target.host, port, socket_options=_socket_options())
+                if self._public_only and not is_public(str(stream.get_extra_info("server_addr")[0])):
+                    await _release(stream)
+                    return Refused(failure=FailureClass.PERMANENT, code="private_address")
                 if secure:
                     stream = await stream.start_tls(self._tls, server_hostname=target.host)
                 return stream
@@ -170,6 +177,7 @@ class HttpSystem:
             status=response.status_code,
             body=bytes(body),
             retry_after_s=retry_after_s(response.headers.get("retry-after"), response.headers.get("date")),
+            headers=dict(response.headers),
         )
 
 
@@ -197,7 +205,7 @@ class HttpWrite:
     async def connect(self) -> Answer | None:
         await self.close()
         opened = await self._system.open()
-        if isinstance(opened, Unsent):
+        if isinstance(opened, Unsent | Refused):
             return opened
         self._stream = opened
         return None

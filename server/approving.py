@@ -131,6 +131,7 @@ def rendered(shown: Shown) -> list[RenderableType]:
         ("not before", subject.get("publish_at")),
         ("on the site's clock", subject.get("publish_at_local")),
         ("notifies", ", ".join(subject.get("recipients", ())) or None),
+        ("notifies the receiver", ", ".join(subject.get("webhooks", ())) or None),
         ("draft", subject.get("baseline", {}).get("preview")),
         ("stored differently", _listed(subject.get("difference"))),
         ("removed from HTML", _listed(subject.get("removed"))),

@@ -58,6 +58,7 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
         "unknown_site": "There is no such site here. Use one that the person you work for named.",
         "unknown_list": "`notify` names a list that does not exist here. Leave it out or ask for the list's name.",
         "schedule_missed": "`publish_at` is past. Leave it out to publish once it is approved, or give a later time.",
+        "too_many_webhooks": "`notify` names more than one list that is a receiver of webhooks. Name one of them.",
         "schedule_beyond_grant": "`publish_at` is later than the token's authority lasts. Choose an earlier time.",
         "command_not_found": "There is no such command that this token may see. Check the id, or call without an id to "
         "list the latest commands.",

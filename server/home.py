@@ -30,6 +30,9 @@ UMASK: Final = 0o077
 TENANT_DEFAULT: Final = "local"
 SANDBOX_USER: Final = "editor1"
 SANDBOX_SECRET: Final = "sandbox-editor1"  # noqa: S105 (protects nothing: the stand-in listens on loopback)
+SANDBOX_TOKEN: Final = "sandbox-cloudflare"  # noqa: S105 (the same)
+SANDBOX_WEBHOOK: Final = "whsec_c2FuZGJveC13ZWJob29rLXNlY3JldC0wMDAx"
+SANDBOX_ZONE: Final = "023e105f4ecef8ad9ca31a8372d0c353"
 
 
 class HomeExists(Exception):
@@ -96,6 +99,8 @@ def _fill(made: Path, home: Path, clock: Clock, ids: Ids, names: Names) -> NewHo
     key = generate_operator_key(operator)
     save_private_key(key, made / "operators" / f"{operator}.pem")
     create_private_file(made / "secrets" / "blog.password", f"{SANDBOX_SECRET}\n".encode())
+    create_private_file(made / "secrets" / "cloudflare.token", f"{SANDBOX_TOKEN}\n".encode())
+    create_private_file(made / "secrets" / "hook.secret", f"{SANDBOX_WEBHOOK}\n".encode())
     installation_id = ids.new("inst")
     text = _TEMPLATE.format(
         installation_id=installation_id,
@@ -104,6 +109,7 @@ def _fill(made: Path, home: Path, clock: Clock, ids: Ids, names: Names) -> NewHo
         operator=operator,
         operator_key=key.public_key().encode(),
         user=SANDBOX_USER,
+        zone=SANDBOX_ZONE,
         **_free_ports(),
     )
     (made / CONFIG_NAME).write_text(text, encoding="utf-8")
@@ -197,6 +203,25 @@ pause_s = 1
 # What the validation gate insists on.
 title = true
 
+[site.blog.cloudflare]
+# The cache in front of the site. real: the zone's id, a token with the permission Cache Purge for it, and no url.
+zone = "{zone}"
+token_file = "secrets/cloudflare.token"
+url = "http://127.0.0.1:{http_port}/cloudflare"
+# What it is to forget after a publication; "{{url}}" is the article's own address. real: also pages that list articles.
+purge = ["{{url}}", "http://127.0.0.1:{http_port}/"]
+# Whether this machine can open the public pages, to see what is served.
+verify = true
+# real: remove these lines.
+max_run_s = 5
+max_run_source = "the sandbox ends requests after this"
+incomplete_s = 3
+incomplete_source = "the sandbox drops incomplete requests after this"
+transit_s = 1
+stale_s = 0
+clock_s = 0.5
+pause_s = 1
+
 [mail]
 # real: your relay; with a login: user, password_file, tls = "starttls".
 host = "127.0.0.1"
@@ -209,12 +234,26 @@ max_run_source = "the sandbox ends conversations after this"
 # Proposals name this list, never an address. real: your addresses.
 recipients = ["team@remit.invalid"]
 
+[notify.hook]
+# A list can be a program instead: it gets a signed request (Standard Webhooks). real: its https address, and the secret
+# "whsec_…" that it gave you, in the file.
+url = "http://127.0.0.1:{http_port}/webhooks/hook"
+secret_file = "secrets/hook.secret"
+max_run_s = 5
+max_run_source = "the sandbox ends deliveries after this"
+
 [publications]
 # A table of publications in your own database. real: url_file = "secrets/publications.url"
 url = "sqlite:///{{home}}/sandbox/publications.db"
 
+[monitoring]
+# What watches published pages: a table of checks in your own database. Or kind = "healthchecks": then url is the
+# service's address, and api_key_file = "secrets/monitoring.key" holds a project's read-write key.
+kind = "sql"
+url = "sqlite:///{{home}}/sandbox/monitoring.db"
+
 [sandbox]
-# Stand-ins for WordPress and the mail relay; `remit serve` starts them and ends them with itself.
+# Stand-ins for WordPress, its cache and the mail relay; `remit serve` starts them and ends them with itself.
 start = true
 http_port = {http_port}
 smtp_port = {smtp_port}

@@ -5,7 +5,7 @@ A key that is not listed is refused. Read by `server.config`, which knows files 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -87,6 +87,26 @@ class Require(Section):
     links_https: bool = False
 
 
+class CloudflareSection(Timed):
+    """The cache in front of a site. The token needs the permission Cache Purge for this zone and nothing else.
+
+    purge: addresses to forget after a publication; `{url}` in one stands for the article's own address, and the one of
+    the version before. batch: how many go into one request; plan_limit: how many the plan allows. verify: this machine
+    can open the public pages, to see whether old copies are still served.
+    """
+
+    zone: str = Field(pattern="^[0-9a-f]{32}$")
+    token_file: str | None = None
+    token_env: str | None = None
+    url: str = "https://api.cloudflare.com"
+    purge: tuple[str, ...] = Field(default=("{url}",), min_length=1)
+    batch: int = Field(default=30, ge=1)
+    plan_limit: int = Field(default=100, ge=1, le=500)
+    verify: bool = True
+    max_run_s: Seconds | None = Field(default=60.0, ge=0, le=86_400)
+    max_run_source: str = "assumed: a purge that comes later only makes pages be fetched again"
+
+
 class Site(Timed):
     """One WordPress site. The password is an application password of an editor."""
 
@@ -101,6 +121,7 @@ class Site(Timed):
         default=60.0, ge=0, le=86_400, description="least distance of two scheduled publications"
     )
     require: Require = Require()
+    cloudflare: CloudflareSection | None = None
 
 
 class PublicationsSection(Timed):
@@ -109,6 +130,19 @@ class PublicationsSection(Timed):
     url: str | None = None
     url_file: str | None = None
     url_env: str | None = None
+
+
+class MonitoringSection(Timed):
+    """What watches published pages: a table of checks in a database (`url` as in `[publications]`), or a Healthchecks
+    service (`url` is its address, the key a project's read-write API key)."""
+
+    kind: Literal["sql", "healthchecks"] = "sql"
+    url: str | None = None
+    url_file: str | None = None
+    url_env: str | None = None
+    api_key_file: str | None = None
+    api_key_env: str | None = None
+    tags: tuple[Annotated[str, Field(pattern=r"^\S{1,50}$")], ...] = Field(default=(), max_length=5)
 
 
 class MailSection(Timed):
@@ -123,10 +157,18 @@ class MailSection(Timed):
     tls: Literal["none", "starttls", "tls"] = "none"
 
 
-class NotifyList(Section):
-    """A named list of recipients. Proposals name lists, never addresses."""
+class NotifyList(Timed):
+    """A named list: either mail `recipients`, or a receiver of webhooks. Proposals name lists, never addresses.
 
-    recipients: tuple[str, ...] = Field(min_length=1, max_length=50)
+    url: the receiver's address, https, or http on this machine. secret_file, secret_env: `whsec_…`, known to it too.
+    private: its address may be one of a private network. The times are those of the receiver.
+    """
+
+    recipients: tuple[str, ...] = Field(default=(), max_length=50)
+    url: str | None = None
+    secret_file: str | None = None
+    secret_env: str | None = None
+    private: bool = False
 
 
 class EngineSection(Section):
@@ -205,6 +247,7 @@ class Settings(Section):
     operator: dict[str, OperatorSection] = Field(default_factory=dict)
     site: dict[str, Site] = Field(default_factory=dict)
     publications: PublicationsSection | None = None
+    monitoring: MonitoringSection | None = None
     mail: MailSection | None = None
     notify: dict[str, NotifyList] = Field(default_factory=dict)
     engine: EngineSection = EngineSection()

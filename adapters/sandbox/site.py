@@ -38,10 +38,12 @@ FUTURE_AFTER_S: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What a fault does to one request: the age of what it reads, and whether the slug gets a suffix."""
+    """What a fault does to one request: the age of what it reads, whether the slug gets a suffix, whether it is
+    answered as done and not done."""
 
     stale_s: float = 0.0
     rename: bool = False
+    ignore: bool = False
 
 
 class Site:
@@ -264,6 +266,12 @@ class Site:
 
     def _page(self, request: Request) -> Response:
         slug = request.path.strip("/")
+        if not slug and request.method == "GET":
+            listed = "".join(
+                f"<li>{escape(unescape(p.title))}</li>" for p in self._state.posts() if p.status == "publish"
+            )
+            index = f"<html><head><title>Blog</title></head><body><ul>{listed}</ul></body></html>"
+            return Response(status=200, body=index.encode(), headers={"Content-Type": "text/html; charset=UTF-8"})
         post = next((p for p in self._state.posts() if p.slug == slug and p.status == "publish"), None)
         headers = {"Content-Type": "text/html; charset=UTF-8"}
         if post is None or request.method != "GET":

@@ -24,6 +24,13 @@ CREATE TABLE IF NOT EXISTS term (id INTEGER PRIMARY KEY, taxonomy TEXT NOT NULL,
 CREATE TABLE IF NOT EXISTS accepted_write (seq INTEGER PRIMARY KEY, line TEXT NOT NULL, at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS message (seq INTEGER PRIMARY KEY, message_id TEXT NOT NULL, sender TEXT NOT NULL,
   recipients TEXT NOT NULL, content BLOB NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS cached_page (url TEXT PRIMARY KEY, headers TEXT NOT NULL, body BLOB NOT NULL,
+  at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS purge (seq INTEGER PRIMARY KEY, zone TEXT NOT NULL, addresses TEXT NOT NULL,
+  at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS monitor (seq INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS delivery (seq INTEGER PRIMARY KEY, webhook_id TEXT NOT NULL, path TEXT NOT NULL,
+  body BLOB NOT NULL, at REAL NOT NULL);
 INSERT OR IGNORE INTO term (id, taxonomy, name, slug) VALUES (1, 'categories', 'Uncategorized', 'uncategorized');
 """
 
@@ -52,6 +59,15 @@ class Term:
     taxonomy: str
     name: str
     slug: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedPage:
+    """A copy that the caching front keeps, and since when (Unix seconds)."""
+
+    headers: dict[str, str]
+    body: bytes
+    at: float
 
 
 class SandboxState:
@@ -140,12 +156,57 @@ class SandboxState:
             (message_id, sender, json.dumps(recipients), content, at),
         )
 
+    def cached_page(self, url: str) -> CachedPage | None:
+        """The copy that the front keeps of that page."""
+        found = self._db.execute("SELECT headers, body, at FROM cached_page WHERE url = ?", (url,)).fetchone()
+        return None if found is None else CachedPage(headers=json.loads(found[0]), body=found[1], at=found[2])
+
+    def cache_page(self, url: str, page: CachedPage) -> None:
+        """Keep a copy."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO cached_page (url, headers, body, at) VALUES (?, ?, ?, ?)",
+            (url, json.dumps(page.headers), page.body, page.at),
+        )
+
+    def forget_pages(self, urls: list[str]) -> None:
+        """Throw these copies away."""
+        self._db.executemany("DELETE FROM cached_page WHERE url = ?", [(url,) for url in urls])
+
+    def count_purge(self, zone: str, addresses: list[str], at: float) -> None:
+        """A purge was accepted."""
+        self._db.execute("INSERT INTO purge (zone, addresses, at) VALUES (?, ?, ?)", (zone, json.dumps(addresses), at))
+
+    def monitors(self) -> list[dict[str, JsonValue]]:
+        """All checks, the oldest first."""
+        return [json.loads(body) for (body,) in self._db.execute("SELECT body FROM monitor ORDER BY seq")]
+
+    def put_monitor(self, uuid: str, body: dict[str, JsonValue]) -> None:
+        """A new check, or a changed one."""
+        self._db.execute(
+            "INSERT INTO monitor (uuid, body) VALUES (?, ?) ON CONFLICT (uuid) DO UPDATE SET body = excluded.body",
+            (uuid, json.dumps(body)),
+        )
+
+    def add_delivery(self, webhook_id: str, path: str, body: bytes, at: float) -> None:
+        """A webhook with a right signature was taken."""
+        self._db.execute(
+            "INSERT INTO delivery (webhook_id, path, body, at) VALUES (?, ?, ?, ?)", (webhook_id, path, body, at)
+        )
+
     def effects(self) -> dict[str, JsonValue]:
         """Everything that happened, for whoever counts."""
         lines = self._db.execute("SELECT line, count(*) FROM accepted_write GROUP BY line ORDER BY line")
         messages = self._db.execute("SELECT message_id, sender, recipients, content FROM message ORDER BY seq")
+        purges = self._db.execute("SELECT zone, addresses FROM purge ORDER BY seq")
+        deliveries = self._db.execute("SELECT webhook_id, path, body FROM delivery ORDER BY seq")
         return {
             "posts": [_effect(post) for post in self.posts()],
+            "purges": [{"zone": zone, "addresses": json.loads(addresses)} for zone, addresses in purges],
+            "checks": list(self.monitors()),
+            "webhooks": [
+                {"webhook_id": webhook_id, "path": path, "body": body.decode("utf-8", "replace")}
+                for webhook_id, path, body in deliveries
+            ],
             "writes": dict(lines.fetchall()),
             "messages": [
                 {

@@ -134,8 +134,9 @@ def sighting_body(sighting: Sighting, *, source: str, asked_at_ms: int, purpose:
     """An OBSERVED event: what was asked, when the read began, what it answered."""
     body: dict[str, Any] = {"source": source, "asked_at": asked_at_ms, "query": purpose}
     match sighting:
-        case Present(receipt=receipt, rows=rows, complete=complete, difference=difference):
+        case Present(receipt=receipt, rows=rows, complete=complete, difference=difference, seen=seen):
             body |= {"verdict": "PRESENT", "receipt": receipt_json(receipt), "rows": rows}
+            body |= {} if seen else {"seen": False}
             body |= {} if complete and not difference else {"complete": complete, "difference": list(difference)}
         case Absent(receipt=found):
             body |= {"verdict": "ABSENT"} | ({"receipt": receipt_json(found)} if found else {})

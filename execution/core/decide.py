@@ -274,7 +274,9 @@ def _again(trigger: T, at: Standing, code: str, jitter: float) -> Decision:
 
 def _found(trigger: T, sighting: Present, receipt: Receipt) -> Decision:
     finding = ReviewKind.DUPLICATE if sighting.rows > 1 else None if sighting.complete else ReviewKind.DRIFT
-    return Decision(moves=(trigger,), receipt=receipt, finding=finding, difference=sighting.difference)
+    return Decision(
+        moves=(trigger,), receipt=receipt, verified=sighting.seen, finding=finding, difference=sighting.difference
+    )
 
 
 def _drifted(receipt: Receipt, code: str, difference: tuple[str, ...]) -> Decision:

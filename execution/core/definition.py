@@ -136,12 +136,17 @@ class Action(Generic[P]):
             raise UnsafeDefinition(f"{self.operation}: the deadline is 0 to 300 seconds")
 
 
+def _no_evidence(context: Context) -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(Generic[P]):
     """One forward action and its compensation. `name` is the command type.
 
     requires: command types that must be SUCCESS before it (None: everything before it). resource: what it locks.
     finish_only: may complete after the pivot without new authority. when: whether a proposal has this step at all.
+    evidence: what a person looks for in the system when nobody else can tell whether it happened.
     """
 
     name: str
@@ -159,6 +164,7 @@ class Step(Generic[P]):
     receipt_columns: tuple[str, ...] = ()
     summary: str = ""
     manual: str = ""
+    evidence: Callable[[Context], Mapping[str, str]] = _no_evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

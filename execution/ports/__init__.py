@@ -15,10 +15,13 @@ from dataclasses import dataclass, field
 
 from execution.core.failures import Receipt
 from execution.ports.artifacts import Artifacts
+from execution.ports.cache import Cache
 from execution.ports.machine import Chance, Clock, Ids
 from execution.ports.mail import Mail, Message
+from execution.ports.monitoring import Check, Monitoring
 from execution.ports.probing import Probed, Severity, Symptom
 from execution.ports.publications import PublicationRecord, Publications
+from execution.ports.webhook import Event, Webhook
 from execution.ports.wordpress import Article, WordPress
 
 
@@ -26,24 +29,31 @@ from execution.ports.wordpress import Article, WordPress
 class Ports:
     """Everything that saga definitions use, composed by hand in the composition root.
 
-    wordpress: by site name. recipients: configured notification lists by name. sender: From address of notifications.
+    wordpress, caches: by site name. recipients, webhooks: configured notification lists by name.
     """
 
     artifacts: Artifacts
     wordpress: Mapping[str, WordPress] = field(default_factory=dict)
+    caches: Mapping[str, Cache] = field(default_factory=dict)
+    monitoring: Monitoring | None = None
     publications: Publications | None = None
     mail: Mail | None = None
     recipients: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    webhooks: Mapping[str, Webhook] = field(default_factory=dict)
 
 
 __all__ = [
     "Article",
     "Artifacts",
+    "Cache",
     "Chance",
+    "Check",
     "Clock",
+    "Event",
     "Ids",
     "Mail",
     "Message",
+    "Monitoring",
     "Ports",
     "Probed",
     "PublicationRecord",
@@ -51,5 +61,6 @@ __all__ = [
     "Receipt",
     "Severity",
     "Symptom",
+    "Webhook",
     "WordPress",
 ]

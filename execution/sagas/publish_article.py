@@ -2,8 +2,9 @@
 
 One module per family of steps; this one puts them in order. Before the pivot everything can be unwound: the draft is
 trashed, the staged row cancelled. The pivot makes the approved bytes public. After it recovery goes forward only: the
-row is completed, the staged draft of a later version thrown away, and the message, which nobody can take back, goes out
-last. A step whose system is not configured, or that a proposal did not ask for, is not part of that proposal's saga.
+cache forgets old copies, the page is watched, the row is completed, the staged draft of a later version thrown away,
+and the messages, which nobody can take back, go out last. A step whose system is not configured, or that a proposal
+did not ask for, is not part of that proposal's saga.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from typing import Final
 from execution.catalog import Intent
 from execution.core.definition import SagaDefinition
 from execution.ports import Ports
+from execution.sagas.publish_cache import PURGE_STEPS
 from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
+from execution.sagas.publish_monitoring import REGISTER_MONITORING
 from execution.sagas.publish_notification import SEND_NOTIFICATION
 from execution.sagas.publish_plan import PublishSettings, plan
 from execution.sagas.publish_records import RECORD_PUBLICATION, STAGE_PUBLICATION_RECORD
+from execution.sagas.publish_webhook import SEND_WEBHOOK
 from execution.sagas.publish_wordpress import CREATE_WORDPRESS_DRAFT, PUBLISH_WORDPRESS_POST, TRASH_STAGED_DRAFT
 
 SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
@@ -32,9 +36,12 @@ SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
         VALIDATE_PUBLICATION,
         HUMAN_APPROVAL,
         PUBLISH_WORDPRESS_POST,
+        *PURGE_STEPS,
+        REGISTER_MONITORING,
         RECORD_PUBLICATION,
         TRASH_STAGED_DRAFT,
         SEND_NOTIFICATION,
+        SEND_WEBHOOK,
     ),
 )
 

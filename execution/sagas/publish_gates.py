@@ -124,6 +124,7 @@ def _proposed(params: PublishParams) -> dict[str, Any]:
         "publish_at": params.publish_at,
         "publish_at_local": params.publish_at_local,
         "recipients": list(params.recipients),
+        "webhooks": [params.webhook] if params.webhook else [],
         "removed": list(params.removed),
         "hidden": list(params.hidden),
         "policy_version": params.policy_version,

@@ -36,9 +36,10 @@ class PublishParams:
     source: the bytes as proposed. content: what the site is to store (rendered, with structured data). removed: what
     the allow-list took out of raw HTML. hidden: characters that hide, `content:17 U+202E RIGHT-TO-LEFT OVERRIDE`. url:
     where the article is expected to appear, empty when the site's addresses are not configured. publish_at: RFC 3339 in
-    UTC, and beside it as the site's clock shows it. recipients: addresses of the lists in `notify`. post_id and
-    base_version: of the post that an UPDATE or REPUBLISH writes over. require: names of optional fields that this site
-    insists on.
+    UTC, and beside it as the site's clock shows it. recipients: addresses of the mail lists in `notify`; webhook: name
+    of the one that is a receiver. post_id and base_version: of the post that an UPDATE or REPUBLISH writes over. purge:
+    what the cache is to forget (`execution.sagas.purging`); purge_batch: how many of them go into one request. require:
+    names of optional fields that this site insists on.
     """
 
     site: str
@@ -65,10 +66,15 @@ class PublishParams:
     publish_at_local: str | None
     notify: tuple[str, ...]
     recipients: tuple[str, ...]
+    webhook: str
     mail_domain: str
     post_id: str | None
     base_version: str | None
     publications: bool
+    purge: tuple[str, ...]
+    purge_batch: int
+    monitoring: bool
+    monitoring_tags: tuple[str, ...]
     require: tuple[str, ...]
     policy_version: str
 
@@ -95,7 +101,20 @@ class PublishParams:
         return cls(**{**values, **frozen, "mode": Mode(values["mode"])})
 
 
-_TUPLES: Final = frozenset({"removed", "hidden", "categories", "tags", "sources", "notify", "recipients", "require"})
+_TUPLES: Final = frozenset(
+    {
+        "removed",
+        "hidden",
+        "categories",
+        "tags",
+        "sources",
+        "notify",
+        "recipients",
+        "purge",
+        "monitoring_tags",
+        "require",
+    }
+)
 
 
 def resource(params: Mapping[str, Any]) -> str:

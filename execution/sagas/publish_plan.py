@@ -23,6 +23,7 @@ from execution.hidden import suspicious_characters
 from execution.moments import NotAMoment, instant, shown_in, zone_named
 from execution.proposal import IntakeRefused, Proposal
 from execution.sagas.publish_params import Mode, PublishParams, artifact_ref
+from execution.sagas.purging import BATCHES_MAX, batches_at_most, planned
 from execution.slugs import is_slug, slugify
 
 CONTENT_BYTES_MAX: Final = 1_048_576
@@ -35,6 +36,7 @@ LIMITS: Final[Mapping[str, int]] = {"excerpt": 1_000, "meta_description": 320}
 """Characters of the optional texts."""
 COUNTS: Final[Mapping[str, int]] = {"categories": 30, "tags": 30, "sources": 50, "notify": 10}
 """Entries of the optional lists."""
+WEBHOOKS_MAX: Final = 1
 REQUIRABLE: Final = frozenset(
     {"featured_image", "links_https", "meta_description", "sources", "structured_data", "title"}
 )
@@ -43,28 +45,38 @@ REQUIRABLE: Final = frozenset(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteRules:
     """One site. url: an article's address with `{slug}` in it; empty: not known. require: what its gate insists on.
-    timezone: in which people there read times; empty: UTC alone is shown."""
+    timezone: in which people there read times; empty: UTC alone is shown. purge: what the cache in front of it is to
+    forget, as `execution.sagas.purging` reads it; empty: there is none.
+    """
 
     url: str = ""
     require: frozenset[str] = frozenset({"title"})
     timezone: str = ""
+    purge: tuple[str, ...] = ()
+    purge_batch: int = 30
 
     def __post_init__(self) -> None:
         if self.require - REQUIRABLE:
             raise ValueError(f"a site cannot require {sorted(self.require - REQUIRABLE)}")
+        if batches_at_most(self.purge, self.purge_batch) > BATCHES_MAX:
+            raise ValueError("more addresses to purge than the steps of a publication can name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishSettings:
     """What publishing needs of the configuration.
 
-    lists: addresses by list name. publications, mail: whether those systems are configured. mail_domain: right side of
-    Message-IDs. policy_version: of the rules above, shown to approvers. The times are those of the saga.
+    lists: addresses by list name; webhooks: names of lists that are receivers. publications, monitoring, mail: whether
+    those systems are configured. mail_domain: right side of Message-IDs. policy_version: of the rules above, shown to
+    approvers. The times are those of the saga.
     """
 
     sites: Mapping[str, SiteRules]
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    webhooks: frozenset[str] = frozenset()
     publications: bool = False
+    monitoring: bool = False
+    monitoring_tags: tuple[str, ...] = ()
     mail: bool = False
     mail_domain: str = "remit.invalid"
     policy_version: str = "1"
@@ -107,10 +119,15 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         publish_at_local=_local(publish_at, rules),
         notify=_list(arguments, "notify"),
         recipients=_recipients(settings, _list(arguments, "notify")),
+        webhook=_webhook(settings, _list(arguments, "notify")),
         mail_domain=settings.mail_domain,
         post_id=None if mode is Mode.FIRST else previous.post_id,
         base_version=base_version,
         publications=settings.publications,
+        purge=planned(rules.purge, previous.url),
+        purge_batch=rules.purge_batch,
+        monitoring=settings.monitoring,
+        monitoring_tags=settings.monitoring_tags,
         require=tuple(sorted(rules.require)),
         policy_version=settings.policy_version,
     )
@@ -238,9 +255,11 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def _recipients(settings: PublishSettings, names: Iterable[str]) -> tuple[str, ...]:
-    """The addresses of those lists, each once; the first spelling of an address counts."""
+    """The addresses of those mail lists, each once; the first spelling of an address counts."""
     unique: dict[str, str] = {}
     for name in names:
+        if name in settings.webhooks:
+            continue
         if not settings.mail:
             raise IntakeRefused("mail_not_configured", field="notify")
         if name not in settings.lists:
@@ -248,6 +267,14 @@ def _recipients(settings: PublishSettings, names: Iterable[str]) -> tuple[str, .
         for address in settings.lists[name]:
             unique.setdefault(address.strip().casefold(), address.strip())
     return tuple(unique.values())
+
+
+def _webhook(settings: PublishSettings, names: Iterable[str]) -> str:
+    """The one list among them that is a receiver; a publication tells one program at most."""
+    found = [name for name in names if name in settings.webhooks]
+    if len(found) > WEBHOOKS_MAX:
+        raise IntakeRefused("too_many_webhooks", field="notify", limit=WEBHOOKS_MAX, actual=len(found))
+    return "".join(found)
 
 
 def _hidden(texts: Mapping[str, str]) -> tuple[str, ...]:

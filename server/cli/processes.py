@@ -74,7 +74,7 @@ def connect(
     as_json: JsonOption = False,
 ) -> None:
     """Offer a gateway elsewhere over stdin and stdout (MCP), for hosts that start processes."""
-    from server.config import is_safe_url
+    from server.config_rules import is_safe_url
     from server.mcp_stdio import take_wire
     from server.running import run_connect
     from server.telemetry import start_logging

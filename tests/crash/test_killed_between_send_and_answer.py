@@ -10,8 +10,8 @@ from tests.crash.child import Place, Trap
 from tests.crash.rounds import Act, killed_at, killed_while, play
 from tests.stage.judging import AT_ONCE, all_right, play_all, published_once
 
-WRITES: Final = ("draft", "row", "post", "row again", "message")
-LATER_WRITES: Final = ("draft", "row", "update", "row again", "trash", "message")
+WRITES: Final = ("draft", "row", "post", "purge", "check", "row again", "message")
+LATER_WRITES: Final = ("draft", "row", "update", "purge", "check", "row again", "trash", "message")
 """Of a second version."""
 LATE_S: Final = 0.4
 """When a request takes effect after its sender died; within the declared maximum of 0.5 s."""

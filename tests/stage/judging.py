@@ -69,8 +69,8 @@ async def still_locked(scene: Scene, saga: Saga) -> list[str]:
 
 
 def published_once(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
-    """One public post with the approved bytes and no other draft, one row and one message for each version; or this
-    version's message in doubt and a person asked about it."""
+    """One public post with the approved bytes and no other draft, one row and one message for each version, the cache
+    purged for each and one check for all; or this version's message in doubt and a person asked about it."""
     found: list[str] = []
     version = saga.root.object_version
     if [(post.slug, post.title, post.content) for post in outside.live] != [(SLUG, *approved)]:
@@ -82,6 +82,11 @@ def published_once(view: CommandView, saga: Saga, outside: Outside, approved: tu
         found.append(f"rows: {outside.rows}")
     if outside.writes.get("POST /wp-json/wp/v2/posts", 0) != version:
         found.append(f"drafts were made more often than once: {outside.writes}")
+    purged = [named for named in outside.purges if any(f"/{SLUG}/" in address for address in named)]
+    if len(purged) < version:
+        found.append(f"not purged for each version: {outside.purges}")
+    if len(outside.checks) != 1 or f"/{SLUG}/\n" not in outside.checks[0][1]:
+        found.append(f"checks: {outside.checks}")
     return found + notified_at_most_once(view, saga, outside)
 
 

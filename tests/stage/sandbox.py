@@ -43,12 +43,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """Everything that exists outside at one moment. writes: accepted writes by method and path."""
+    """Everything that exists outside at one moment. writes: accepted writes by method and path. purges: addresses.
+    checks: slug and description. webhooks: ids of those that were taken.
+    """
 
     posts: tuple[Post, ...]
     rows: tuple[Row, ...]
     mails: tuple[str, ...]
     writes: Mapping[str, int]
+    purges: tuple[tuple[str, ...], ...] = ()
+    checks: tuple[tuple[str, str], ...] = ()
+    webhooks: tuple[str, ...] = ()
 
     @property
     def live(self) -> tuple[Post, ...]:
@@ -78,6 +83,7 @@ class SandboxProcess:
             max_run_s=max_run_s,
             scale=1.0,
             plugin=False,
+            front=True,
         )
         self._process = Forked(sandbox_main, arguments, log=folder / "sandbox.log")
         wait_until(lambda: ready.exists() or not self._process.is_alive, "the sandbox is ready")
@@ -116,7 +122,25 @@ class SandboxProcess:
             rows=publication_rows(self._folder / "publications.db"),
             mails=tuple(message["message_id"] for message in effects["messages"]),
             writes=effects["writes"],
+            purges=tuple(tuple(purge["addresses"]) for purge in effects["purges"]),
+            webhooks=tuple(delivery["webhook_id"] for delivery in effects["webhooks"]),
+            checks=tuple((check["slug"], check["desc"]) for check in effects["checks"]),
         )
+
+    def age_copy(self, address: str, by_s: float) -> None:
+        """Open a page as a reader does, and make the copy that the front keeps of it older than it is."""
+        with urllib.request.urlopen(address, timeout=10) as page:
+            assert page.status == 200
+        self._change("UPDATE cached_page SET at = at - ? WHERE url = ?", (by_s, address))
+
+    def drop_copy(self, address: str) -> None:
+        """The copy runs out by itself."""
+        self._change("DELETE FROM cached_page WHERE url = ?", (address,))
+
+    def _change(self, statement: str, values: tuple[Any, ...]) -> None:
+        connection = sqlite3.connect(self._folder / "state.db", timeout=10.0, isolation_level=None)
+        assert connection.execute(statement, values).rowcount == 1
+        connection.close()
 
     def end(self) -> None:
         self._process.end()

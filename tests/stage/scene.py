@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from adapters.sandbox.healthchecks import API_KEY
+from capabilities.keyfile import create_private_file
 from capabilities.keys import load_operator_key
 from execution.bus.memory import MemoryBus
 from execution.core.command import Review, Saga
@@ -53,12 +55,22 @@ NUMBERS: Final = {
         'max_run_source = "the sandbox ends conversations after this"\n'
         f"transit_s = {TRANSIT_S}\nclock_s = {CLOCK_S}\npause_s = {PAUSE_S}\nstale_s = 0\n"
     ),
+    'max_run_source = "the sandbox ends deliveries after this"\n': (
+        'max_run_source = "the sandbox ends deliveries after this"\n'
+        f"transit_s = {TRANSIT_S}\nclock_s = {CLOCK_S}\npause_s = {PAUSE_S}\nstale_s = 0\n"
+    ),
     '/sandbox/publications.db"\n': (
         f'/sandbox/publications.db"\nmax_run_s = {MAX_RUN_S}\nmax_run_source = "nobody else locks this file"\n'
         f"transit_s = 0\nclock_s = {CLOCK_S}\npause_s = {PAUSE_S}\nstale_s = 0\n"
     ),
 }
 """Quiescence is 2.8 s with these: the send budget, transit, pause, run time and clock error."""
+CHECKS: Final = 'kind = "sql"\nurl = "sqlite:///{home}/sandbox/monitoring.db"\n'
+CHECKS_OF_A_SERVICE: Final = (
+    'kind = "healthchecks"\nurl = "http://127.0.0.1:{port}/healthchecks"\napi_key_file = "secrets/monitoring.key"\n'
+    f'max_run_s = {MAX_RUN_S}\nmax_run_source = "the sandbox ends requests after this"\n'
+    f"transit_s = {TRANSIT_S}\nclock_s = {CLOCK_S}\npause_s = {PAUSE_S}\nstale_s = 0\n"
+)
 
 
 class SmallChance:
@@ -76,6 +88,9 @@ def make_home(path: Path, changes: Mapping[str, str], approval_ttl_s: float | No
     for old, new in {**NUMBERS, **changes}.items():
         assert old in text, old
         text = text.replace(old, new)
+    create_private_file(path / "secrets" / "monitoring.key", API_KEY.encode())
+    port = load_config(path).settings.sandbox.http_port
+    text = text.replace(CHECKS, CHECKS_OF_A_SERVICE.format(port=port))
     ttl = "" if approval_ttl_s is None else f"approval_ttl_s = {approval_ttl_s}\n"
     engine = f"\n[engine]\nlease_s = {LEASE_S}\nrenew_s = {LEASE_S / 4}\nsweep_s = 0.1\n{ttl}"
     file.write_text(text + engine)
@@ -299,6 +314,8 @@ def lies(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, s
         found.append("COMPENSATED, but a post is public")
     if "SEND_NOTIFICATION" in view.answers.succeeded and not outside.mails:
         found.append("a message is claimed that nobody received")
+    if "SEND_WEBHOOK" in view.answers.succeeded and not outside.webhooks:
+        found.append("a webhook is claimed that nobody received")
     return found
 
 
@@ -307,6 +324,10 @@ def _missing(step: str, resource: str | None, outside: Outside) -> list[str]:
     match step:
         case "CREATE_WORDPRESS_DRAFT" if post is None:
             return [f"{step} is claimed and {resource} does not exist"]
+        case "PURGE_CLOUDFLARE_CACHE" if not outside.purges:
+            return [f"{step} is claimed and nothing was purged"]
+        case "REGISTER_MONITORING" if not outside.checks:
+            return [f"{step} is claimed and there is no check"]
         case "STAGE_PUBLICATION_RECORD" if not any(row.key == resource for row in outside.rows):
             return [f"{step} is claimed and there is no row"]
         case "RECORD_PUBLICATION" if not any(row.key == resource and row.status == "published" for row in outside.rows):

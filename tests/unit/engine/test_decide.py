@@ -105,6 +105,13 @@ def test_the_first_look_adopts_only_what_an_attempt_of_ours_can_have_made() -> N
     assert after_first_look(at(adopts=False, landed=RECEIPT), seen, 0.5).moves == (T.ADOPTED,)
 
 
+def test_a_success_that_nobody_could_look_at_is_no_verified_one() -> None:
+    for seen in (True, False):
+        sighting = Present(receipt=RECEIPT, seen=seen)
+        assert after_verify(at(landed=RECEIPT), sighting, 0.5).verified is seen
+        assert after_look(at(landed=RECEIPT), sighting, 0.5).verified is seen
+
+
 def test_the_first_look_lets_pass_only_a_conclusive_absence() -> None:
     assert after_first_look(at(), Absent(), 0.5).proceed
     assert not after_first_look(at(unproven=1, quiet_in_s=3.0), Absent(), 0.5).proceed

@@ -13,6 +13,7 @@ from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
 from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
 from execution.sagas.publish_notification import SEND_NOTIFICATION, message_of
 from execution.sagas.publish_records import RECORD_PUBLICATION, STAGE_PUBLICATION_RECORD
+from execution.sagas.publish_webhook import SEND_WEBHOOK
 from execution.sagas.publish_wordpress import (
     CREATE_WORDPRESS_DRAFT,
     PUBLISH_WORDPRESS_POST,
@@ -75,15 +76,21 @@ def test_the_steps_stand_in_the_order_of_recoverability() -> None:
         ("VALIDATE_PUBLICATION", None),
         ("HUMAN_APPROVAL", None),
         ("PUBLISH_WORDPRESS_POST", EffectClass.PIVOT),
+        ("PURGE_CLOUDFLARE_CACHE", EffectClass.RETRYABLE),
+        ("PURGE_CLOUDFLARE_CACHE_2", EffectClass.RETRYABLE),
+        ("PURGE_CLOUDFLARE_CACHE_3", EffectClass.RETRYABLE),
+        ("PURGE_CLOUDFLARE_CACHE_4", EffectClass.RETRYABLE),
+        ("REGISTER_MONITORING", EffectClass.RETRYABLE),
         ("RECORD_PUBLICATION", EffectClass.RETRYABLE),
         ("TRASH_STAGED_DRAFT", EffectClass.RETRYABLE),
         ("SEND_NOTIFICATION", EffectClass.IRREVERSIBLE),
+        ("SEND_WEBHOOK", EffectClass.IRREVERSIBLE),
     ]
     assert (SEO_ARTICLE_PUBLISH_V1.name, SEO_ARTICLE_PUBLISH_V1.version) == ("SEO_ARTICLE_PUBLISH", 1)
 
 
 def test_creating_and_publishing_are_never_repeated_in_doubt() -> None:
-    for step in (CREATE_WORDPRESS_DRAFT, PUBLISH_WORDPRESS_POST, SEND_NOTIFICATION):
+    for step in (CREATE_WORDPRESS_DRAFT, PUBLISH_WORDPRESS_POST, SEND_NOTIFICATION, SEND_WEBHOOK):
         assert step.action.repeat is Repeat.NEVER
 
 
@@ -94,7 +101,7 @@ def test_a_draft_with_our_marker_and_no_attempt_of_ours_on_record_is_nobody_to_a
 def test_no_two_actions_of_the_saga_share_a_key() -> None:
     actions = [a for step in SEO_ARTICLE_PUBLISH_V1.steps for a in (step.action, step.compensation) if a is not None]
     names = [(action.system, action.operation) for action in actions]
-    assert len(set(names)) == len(names) == 8
+    assert len(set(names)) == len(names) == 14
 
 
 def test_optional_steps_belong_to_proposals_that_need_them() -> None:
@@ -307,6 +314,7 @@ async def test_an_approver_sees_everything_that_would_be_done_and_where() -> Non
     assert shown["difference"] == ["content"]
     assert shown["proposal_hash"] == world.plan.params["proposal_hash"]
     assert shown["recipients"] == ["Ann@example.org", "bob@example.org"]
+    assert shown["webhooks"] == []
     assert shown["content_ref"] in world.plan.artifacts
     assert {"title", "site", "article_id", "version", "publish_at", "policy_version", "removed", "hidden"} <= set(shown)
 

@@ -58,6 +58,7 @@ def test_planning_the_same_twice_gives_the_same_plan() -> None:
         {"sources": ["https://x.example/"]},
         {"publish_at": "2027-01-01T00:00:00Z"},
         {"notify": ["team"]},
+        {"notify": ["hook"]},
         {"content_format": "html"},
     ],
 )
@@ -73,6 +74,22 @@ def test_structured_data_becomes_part_of_the_frozen_content() -> None:
     plan = planned(structured_data={"@context": "https://schema.org", "@type": "Article"})
     (content,) = plan.artifacts.values()
     assert content.endswith(b'"@type":"Article"}</script>\n')
+
+
+def test_a_list_of_people_and_a_receiver_are_told_apart() -> None:
+    params = PublishParams.of(planned(notify=["team", "hook"]).params)
+    assert (params.notify, params.webhook) == (("team", "hook"), "hook")
+    assert params.recipients == ("Ann@example.org", "bob@example.org")
+
+
+def test_a_receiver_needs_no_mail() -> None:
+    params = planned(notify=["hook"], settings=replace(SETTINGS, mail=False)).params
+    assert (params["webhook"], params["recipients"]) == ("hook", [])
+
+
+def test_a_publication_tells_one_program_at_most() -> None:
+    found = refused(notify=["hook", "team", "other-hook"])
+    assert (found.code, found.field, found.limit, found.actual) == ("too_many_webhooks", "notify", 1, 2)
 
 
 def test_html_is_frozen_byte_for_byte() -> None:

@@ -10,7 +10,7 @@ from execution.core.command import Context
 from execution.core.failures import Absent, Answer, FailureClass, Lost, Receipt, Sighting, Unprepared
 from execution.core.identity import BusinessKey, marker
 from execution.core.quiescence import Bounds
-from execution.ports import Article, Message, Ports, PublicationRecord
+from execution.ports import Article, Check, Event, Message, Ports, PublicationRecord
 from execution.proposal import Proposal
 from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
 from execution.sagas.publish_plan import PublishSettings, SiteRules, plan
@@ -18,9 +18,15 @@ from execution.sagas.publish_plan import PublishSettings, SiteRules, plan
 BOUNDS = Bounds()
 NOTHING = Previous()
 SETTINGS = PublishSettings(
-    sites={"blog": SiteRules(url="https://blog.example/{slug}/"), "shop": SiteRules()},
+    sites={
+        "blog": SiteRules(url="https://blog.example/{slug}/", purge=("{url}", "https://blog.example/"), purge_batch=2),
+        "shop": SiteRules(),
+    },
     lists={"team": ("Ann@example.org", "bob@example.org"), "all": ("ann@Example.org", "cy@example.org")},
+    webhooks=frozenset({"hook", "other-hook"}),
     publications=True,
+    monitoring=True,
+    monitoring_tags=("prod",),
     mail=True,
     mail_domain="remit.example",
 )
@@ -163,6 +169,39 @@ class Table:
 
 
 @dataclass
+class Pages:
+    """A cache port."""
+
+    calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    sees: Sighting = Absent()  # noqa: RUF009 (a frozen value)
+    bounds: Bounds = BOUNDS
+
+    def purge(self, addresses: tuple[str, ...]) -> Request:
+        self.calls.append(("purge", {"addresses": addresses}))
+        return Request(self.calls[-1])
+
+    async def observe(self, addresses: tuple[str, ...], purged: Receipt) -> Sighting:
+        self.calls.append(("observe", {"addresses": addresses, "purged": purged}))
+        return self.sees
+
+
+@dataclass
+class Watch:
+    """A monitoring port."""
+
+    calls: list[tuple[str, Check]] = field(default_factory=list)
+    bounds: Bounds = BOUNDS
+
+    def register(self, check: Check) -> Request:
+        self.calls.append(("register", check))
+        return Request(("register", {"check": check}))
+
+    async def observe(self, check: Check) -> Sighting:
+        self.calls.append(("observe", check))
+        return Absent()
+
+
+@dataclass
 class Relay:
     """A mail port."""
 
@@ -172,6 +211,18 @@ class Relay:
     def send(self, message: Message) -> Request:
         self.sent.append(message)
         return Request(("send", {"message": message}))
+
+
+@dataclass
+class Receiver:
+    """A webhook port."""
+
+    sent: list[Event] = field(default_factory=list)
+    bounds: Bounds = BOUNDS
+
+    def send(self, event: Event) -> Request:
+        self.sent.append(event)
+        return Request(("send", {"event": event}))
 
 
 @dataclass
@@ -194,6 +245,9 @@ class World:
     site: Site = field(default_factory=Site)
     table: Table = field(default_factory=Table)
     relay: Relay = field(default_factory=Relay)
+    pages: Pages = field(default_factory=Pages)
+    watch: Watch = field(default_factory=Watch)
+    receiver: Receiver = field(default_factory=Receiver)
     receipts: dict[str, Receipt] = field(default_factory=dict)
     generation: str = ""
 
@@ -202,8 +256,11 @@ class World:
         return Ports(
             artifacts=Stored(dict(self.plan.artifacts)),
             wordpress={"blog": self.site},
+            caches={"blog": self.pages},
             publications=self.table,
+            monitoring=self.watch,
             mail=self.relay,
+            webhooks={"hook": self.receiver},
         )
 
     def context(self, name: str, **changed: Any) -> Context:
