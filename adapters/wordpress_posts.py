@@ -1,7 +1,8 @@
 """A WordPress post as the REST interface answers it (context=edit), and what follows from it. Values only.
 
 A *version* is opaque to everybody else: `1.<status>.<modified_gmt>.<state>.<raw>[.<seal>]`, where `raw` hashes what a
-reader sees (title, content and excerpt as the site stores them) and `state` hashes that with slug, status and terms.
+reader sees (title, content and excerpt as the site stores them) and `state` hashes that with slug, status, terms and
+featured image.
 WordPress has no entity tags and its modification time has a resolution of one second, hence both. `seal` is present
 where the must-use plugin is installed: what its If-Match check expects.
 """
@@ -42,19 +43,20 @@ class Post:
     date_gmt: str
     categories: tuple[int, ...]
     tags: tuple[int, ...]
+    featured_media: int = 0
     key: str = ""
     seal: str = ""
 
     @property
     def raw_hash(self) -> str:
         """Hash of title, content and excerpt as the site stores them."""
-        return _digest(self.title, self.content, self.excerpt)
+        return digest(self.title, self.content, self.excerpt)
 
     @property
     def version(self) -> str:
         """What is expected of the post at our next write."""
         terms = [",".join(map(str, sorted(ids))) for ids in (self.categories, self.tags)]
-        state = _digest(self.raw_hash, self.slug, self.status, *terms)[:32]
+        state = digest(self.raw_hash, self.slug, self.status, *terms, str(self.featured_media))[:32]
         sealed = "." + base64.urlsafe_b64encode(self.seal.encode()).decode() if self.seal else ""
         return f"1.{self.status}.{self.modified_gmt}.{state}.{self.raw_hash}{sealed}"
 
@@ -110,7 +112,7 @@ def seal_part(version: str) -> str:
 
 def article_hash(article: Article) -> str:
     """The raw hash that a site storing every byte as given would have; titles are trimmed everywhere."""
-    return _digest(article.title.strip(), article.content, article.excerpt)
+    return digest(article.title.strip(), article.content, article.excerpt)
 
 
 def differing(post: Post, article: Article) -> tuple[str, ...]:
@@ -144,17 +146,18 @@ def parse_post(value: JsonValue) -> Post:
         date_gmt=_text_or_empty(value, "date_gmt"),
         categories=_ids(value, "categories"),
         tags=_ids(value, "tags"),
+        featured_media=integer(value, "featured_media") if "featured_media" in value else 0,
         key=key,
         seal=f"{text(value, 'modified').replace('T', ' ')}/{sealed_by}" if key else "",
     )
 
 
-def parse_rows(body: bytes) -> tuple[Post, ...]:
-    """A list of posts; raises Unreadable."""
+def parse_list(body: bytes) -> list[JsonValue]:
+    """A list of objects; raises Unreadable."""
     value = parse_answer(body)
     if not isinstance(value, list):
         raise Unreadable
-    return tuple(parse_post(row) for row in value)
+    return value
 
 
 def error_code(body: bytes, status: int) -> str:
@@ -169,7 +172,8 @@ def error_code(body: bytes, status: int) -> str:
     return code if isinstance(data, dict) and data.get("status") == status else ""
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
+    """SHA-256 of the length-prefixed parts."""
     encoded = [part.encode() for part in parts]
     return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in encoded)).hexdigest()
 

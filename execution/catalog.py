@@ -52,7 +52,7 @@ class Plan:
 class Intent:
     """One intent: its definition in force, and `plan`, which raises `IntakeRefused` for what our database alone can
     tell is wrong. `plan(proposal, content_sha256, previous)` is pure; configuration is bound when the catalog is
-    composed."""
+    composed. stored: arguments that name stored bytes, which the plan must know something of."""
 
     name: str
     operation: str
@@ -60,6 +60,7 @@ class Intent:
     object_kind: str
     definition: SagaDefinition[Ports]
     plan: Callable[[Proposal, str, Previous], Plan]
+    stored: tuple[str, ...] = ()
 
 
 class Catalog:

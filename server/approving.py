@@ -132,6 +132,7 @@ def rendered(shown: Shown) -> list[RenderableType]:
         ("on the site's clock", subject.get("publish_at_local")),
         ("notifies", ", ".join(subject.get("recipients", ())) or None),
         ("draft", subject.get("baseline", {}).get("preview")),
+        ("image", _image(subject)),
         ("stored differently", _listed(subject.get("difference"))),
         ("removed from HTML", _listed(subject.get("removed"))),
         ("hidden characters", _listed(subject.get("hidden"))),
@@ -145,6 +146,13 @@ def rendered(shown: Shown) -> list[RenderableType]:
         *(line(f"  | {changed}") for changed in shown.diff()),
         line(""),
     ]
+
+
+def _image(subject: dict[str, Any]) -> str | None:
+    if not subject.get("featured_image"):
+        return None
+    url = (subject.get("image") or {}).get("url")
+    return f"{url} ({subject['image_type']}, {subject['image_bytes']} bytes, {subject['featured_image']})"
 
 
 def _listed(values: object) -> str | None:

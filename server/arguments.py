@@ -105,7 +105,9 @@ class ProposePublish(Arguments):
     meta_description: Line | None = Field(default=None, max_length=320, description="Text for search engines.")
     categories: Terms | None = Field(default=None, description='Category names, e.g. ["Brewing"]. They must exist.')
     tags: Terms | None = Field(default=None, description='Tag names, e.g. ["coffee", "water"].')
-    featured_image: Link | None = Field(default=None, description="artifact:// reference of the lead image.")
+    featured_image: Annotated[str, Field(pattern=r"^artifact://sha256/[0-9a-f]{64}$")] | None = Field(
+        default=None, description="Lead image that a person has stored: artifact://sha256/<64 hex digits>."
+    )
     structured_data: Annotated[dict[str, Any], AfterValidator(_plain_json)] | None = Field(
         default=None, description="schema.org JSON-LD object."
     )

@@ -70,6 +70,7 @@ def adapters_of(at: Installation) -> Outside:
     ports = Ports(
         artifacts=StoredArtifacts(at.store),
         wordpress=MappingProxyType(sites),
+        media=MappingProxyType({name: site.media for name, site in sites.items()}),
         publications=publications,
         mail=_mail(config),
         recipients=MappingProxyType({name: found.recipients for name, found in config.settings.notify.items()}),

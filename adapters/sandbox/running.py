@@ -4,7 +4,7 @@ PUT    /__faults                       arm a fault (adapters.sandbox.faults)
 GET    /__faults                       what is armed, and what has struck
 DELETE /__faults                       disarm everything, release what is paused
 GET    /__wait?kind=K&timeout_s=T      200 once a fault of that kind has struck, else 408
-GET    /__effects                      posts, accepted writes by path, messages: straight from the state
+GET    /__effects                      posts, images, accepted writes by path, messages: straight from the state
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Final
 
 from adapters.sandbox.accounts import ACCOUNTS, Account
 from adapters.sandbox.faults import Fault, FaultBook, FaultKind, MalformedFault, parse_fault
-from adapters.sandbox.site import Circumstances, Site
+from adapters.sandbox.rest import Circumstances
+from adapters.sandbox.site import Site
 from adapters.sandbox.smtp import MailRelay
 from adapters.sandbox.state import SandboxState
 from adapters.sandbox.wire import HttpServer, Manner, Request, Response
@@ -122,7 +123,8 @@ class Sandbox:
             await asyncio.sleep(fault.seconds)
         stale = await self.faults.take(request.line, FaultKind.STALE)
         renamed = await self.faults.take(request.line, FaultKind.RENAME)
-        at = Circumstances(stale_s=stale.seconds if stale else 0.0, rename=renamed is not None)
+        dies = await self.faults.take(request.line, FaultKind.DIE)
+        at = Circumstances(stale_s=stale.seconds if stale else 0.0, rename=renamed is not None, dies=dies is not None)
         response = self._site.answer(request, at)
         if await self.faults.take(request.line, FaultKind.REPLAY):
             self._site.answer(request, at)

@@ -17,6 +17,7 @@ from execution.core.failures import Receipt
 from execution.ports.artifacts import Artifacts
 from execution.ports.machine import Chance, Clock, Ids
 from execution.ports.mail import Mail, Message
+from execution.ports.media import Image, MediaLibrary
 from execution.ports.probing import Probed, Severity, Symptom
 from execution.ports.publications import PublicationRecord, Publications
 from execution.ports.wordpress import Article, WordPress
@@ -26,11 +27,12 @@ from execution.ports.wordpress import Article, WordPress
 class Ports:
     """Everything that saga definitions use, composed by hand in the composition root.
 
-    wordpress: by site name. recipients: configured notification lists by name. sender: From address of notifications.
+    wordpress, media: by site name. recipients: configured notification lists by name.
     """
 
     artifacts: Artifacts
     wordpress: Mapping[str, WordPress] = field(default_factory=dict)
+    media: Mapping[str, MediaLibrary] = field(default_factory=dict)
     publications: Publications | None = None
     mail: Mail | None = None
     recipients: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -42,7 +44,9 @@ __all__ = [
     "Chance",
     "Clock",
     "Ids",
+    "Image",
     "Mail",
+    "MediaLibrary",
     "Message",
     "Ports",
     "Probed",

@@ -20,8 +20,9 @@ from execution.catalog import Plan, Previous
 from execution.content import FORMATS, ContentRefused, Rendered, render, with_structured_data
 from execution.core.events import canonical
 from execution.hidden import suspicious_characters
+from execution.images import IMAGE_BYTES_MAX, image_type
 from execution.moments import NotAMoment, instant, shown_in, zone_named
-from execution.proposal import IntakeRefused, Proposal
+from execution.proposal import IntakeRefused, Proposal, Stored
 from execution.sagas.publish_params import Mode, PublishParams, artifact_ref
 from execution.slugs import is_slug, slugify
 
@@ -81,7 +82,7 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
     content, rendered = _rendered(proposal, content_sha256)
     mode, base_version = _mode(arguments, proposal.version, previous)
     title, slug = _title(arguments), _slug(arguments, previous)
-    publish_at = _publish_at(arguments)
+    publish_at, image = _publish_at(arguments), _image(proposal)
     frozen = PublishParams(
         site=proposal.site,
         article_id=proposal.object_id,
@@ -102,7 +103,10 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         tags=_list(arguments, "tags"),
         structured_data=arguments.get("structured_data"),
         sources=_list(arguments, "sources"),
-        featured_image=None,
+        featured_image=None if image is None else artifact_ref(image.sha256),
+        image_sha256="" if image is None else image.sha256,
+        image_type="" if image is None else image_type(image.head) or "",
+        image_bytes=0 if image is None else image.size,
         publish_at=None if publish_at is None else publish_at.isoformat().replace("+00:00", "Z"),
         publish_at_local=_local(publish_at, rules),
         notify=_list(arguments, "notify"),
@@ -130,8 +134,6 @@ def _rules(settings: PublishSettings, proposal: Proposal) -> SiteRules:
         raise IntakeRefused("unknown_site", field="site")
     if proposal.version < 1:
         raise IntakeRefused("stale_version", field="version", limit=1, actual=proposal.version)
-    if proposal.arguments.get("featured_image") is not None:
-        raise IntakeRefused("unsupported_field", field="featured_image")
     return settings.sites[proposal.site]
 
 
@@ -175,6 +177,19 @@ def _rendered(proposal: Proposal, content_sha256: str) -> tuple[bytes, Rendered]
     stored = with_structured_data(rendered.html, proposal.arguments.get("structured_data"), chosen)
     _at_most("content", len(stored.encode()), STORED_BYTES_MAX)
     return stored.encode(), rendered
+
+
+def _image(proposal: Proposal) -> Stored | None:
+    """The featured image, told by its first bytes."""
+    image = proposal.stored.get("featured_image")
+    if image is None and proposal.arguments.get("featured_image") is not None:
+        raise IntakeRefused("payload_missing", field="featured_image")
+    if image is None:
+        return None
+    _at_most("featured_image", image.size, IMAGE_BYTES_MAX)
+    if image_type(image.head) is None:
+        raise IntakeRefused("not_an_image", field="featured_image")
+    return image
 
 
 def _title(arguments: Mapping[str, Any]) -> str:

@@ -92,7 +92,7 @@ def test_a_request_that_outlives_m_is_killed_before_its_row_is_written(wordpress
 
 
 def test_a_process_that_dies_after_its_row_leaves_the_post_without_an_answer_body(wordpress: WordPress) -> None:
-    wordpress.arm_next_write(die=True)
+    wordpress.arm_next_write(die="exit")
     with raw_create(wordpress, "bed-dead") as connection:
         answer = connection.recv(65536)
     assert b'"id"' not in answer
