@@ -1,7 +1,7 @@
 """One WordPress site: the port `execution.ports.WordPress` over its REST interface.
 
 Ours is what we stored the id of, or what carries our marker: the slug `remit-<marker>` of a draft, and the private meta
-`biz_key` where the must-use plugin is installed. Everything else that stands in the way is Foreign.
+`_remit_key` where the must-use plugin (`adapters.wordpress_plugin`) is installed. All else in the way is Foreign.
 
 A receipt never waits for the content to look right: a row that exists is reported with its id, and what differs is
 named. Refusals are in `adapters.wordpress_refusals`, the site's images in `adapters.wordpress_media`.
@@ -24,17 +24,19 @@ from adapters.answers import Reply, Unreadable
 from adapters.http import CONNECT_S, READ_S, HttpSystem
 from adapters.wordpress_media import WordPressMedia
 from adapters.wordpress_posts import (
+    DESCRIPTION,
+    KEY,
     Post,
     article_hash,
     baseline_part,
     candidates,
     differing,
     error_code,
+    expected_part,
     marker_slug,
     parse_answer,
     parse_post,
     same_slug,
-    seal_part,
 )
 from adapters.wordpress_probing import symptoms
 from adapters.wordpress_refusals import CREATE, TRASH, UPDATE, refusal
@@ -161,7 +163,7 @@ class WordPressSite:
             missing = await self._missing(post, article)
             if isinstance(missing, CannotTell):
                 return missing
-            seen = _live(post, article, missing)
+            seen = _live(post, article, missing, self._unkept(article))
             if seen.complete or post.version != expected_version:
                 return seen
         if post.version != expected_version:
@@ -171,7 +173,7 @@ class WordPressSite:
             return rows
         if holder := _holder(tuple(row for row in rows if row.post_id != post.post_id), article.slug):
             return Foreign(code="slug_taken", receipt=holder.receipt())
-        return Absent(receipt=post.receipt())
+        return Absent(receipt=post.receipt()) if post.keyed or not self._plugin else CannotTell(code="plugin_missing")
 
     async def observe_trashed(self, *, post_id: str, expected_version: str) -> Sighting:
         post = await self._read.by_id(post_id)
@@ -223,12 +225,12 @@ class WordPressSite:
 
     def _meta(self, article: Article, marker: str = "") -> dict[str, object]:
         """What the plugin keeps for us."""
-        key = {"biz_key": marker} if marker else {}
-        return {"meta": {**key, "biz_hash": article_hash(article)}} if self._plugin else {}
+        key = {KEY: marker} if marker else {}
+        return {"meta": {**key, DESCRIPTION: article.meta_description}} if self._plugin else {}
 
     def _if(self, expected_version: str) -> dict[str, str]:
-        seal = seal_part(expected_version) if self._plugin else ""
-        return {"If-Match": f'"{seal}"'} if seal else {}
+        expected = expected_part(expected_version) if self._plugin else ""
+        return {"If-Match": f'"{expected}"'} if expected else {}
 
     async def _fields(self, article: Article) -> dict[str, object]:
         texts = {"title": article.title, "content": article.content, "excerpt": article.excerpt}
@@ -266,7 +268,7 @@ class WordPressSite:
         if isinstance(parts, CannotTell):
             return parts
         missing = parts if post.status == "draft" else ("status", *parts)
-        named = (*differing(post, article), *missing)
+        named = (*differing(post, article), *self._unkept(article), *missing)
         return Present(
             receipt=post.receipt(named),
             rows=rows,
@@ -289,7 +291,13 @@ class WordPressSite:
                 missing.append(taxonomy)
         if article.featured_media and str(post.featured_media) != article.featured_media:
             missing.append("featured_image")
+        if self._plugin and post.description != article.meta_description:
+            missing.append("meta_description")
         return tuple(missing)
+
+    def _unkept(self, article: Article) -> tuple[str, ...]:
+        """What this site has no place for: core WordPress knows no meta description."""
+        return ("meta_description",) if article.meta_description and not self._plugin else ()
 
     async def _absent(self) -> Sighting:
         """Absence is worth what the account may see."""
@@ -320,9 +328,9 @@ def _holder(rows: tuple[Post, ...], slug: str) -> Post | None:
     return min(holders, key=lambda row: (row.status != "publish", row.post_id), default=None)
 
 
-def _live(post: Post, article: Article, missing: tuple[str, ...] = ()) -> Present:
+def _live(post: Post, article: Article, missing: tuple[str, ...] = (), unkept: tuple[str, ...] = ()) -> Present:
     lacking = missing if same_slug(post.slug, article.slug) else ("slug", *missing)
-    difference = (*differing(post, article), *lacking)
+    difference = (*differing(post, article), *unkept, *lacking)
     receipt = post.receipt(difference)
     return Present(receipt=receipt, complete=not lacking, mendable=bool(missing), difference=difference)
 
@@ -331,7 +339,7 @@ def _created(reply: Reply, article: Article) -> Answer:
     if reply.status == 201:
         post = parse_post(parse_answer(reply.body))
         return Landed(receipt=post.receipt(differing(post, article)))
-    if (reply.status, error_code(reply.body, reply.status)) == (409, "biz_key_exists"):
+    if (reply.status, error_code(reply.body, reply.status)) == (409, "remit_key_exists"):
         return Lost(code="already_exists")  # an earlier attempt of ours, or a duplicate on the way: the read-back tells
     return refusal(reply, CREATE)
 

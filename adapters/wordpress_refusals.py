@@ -21,6 +21,7 @@ _NOT_PERMITTED: Final = Refused(failure=FailureClass.PERMANENT, code="not_permit
 _INVALID: Final = Refused(failure=FailureClass.BUSINESS, code="content_refused")
 _IMAGE: Final = Refused(failure=FailureClass.BUSINESS, code="image_refused")
 _ALTERED: Final = Refused(failure=FailureClass.TRANSIENT, code="altered_on_the_way")
+_BUSY: Final = Refused(failure=FailureClass.TRANSIENT, code="busy")
 _GONE: Final = Refused(failure=FailureClass.CONFLICT, code="gone")
 _REST_BLOCKED: Final = Refused(failure=FailureClass.PERMANENT, code="rest_blocked")
 _LOGIN: Final = ("rest_not_logged_in", "incorrect_password", "invalid_username", "invalid_email")
@@ -39,11 +40,12 @@ _REMOVE: Final[Refusals] = {
     (403, "rest_cannot_delete"): _NOT_PERMITTED,
     (403, "rest_user_cannot_delete_post"): _NOT_PERMITTED,
 }
-CREATE: Final[Refusals] = {**_WRITE, (400, "rest_post_exists"): _INVALID}
+CREATE: Final[Refusals] = {**_WRITE, (400, "rest_post_exists"): _INVALID, (503, "remit_busy"): _BUSY}
 UPDATE: Final[Refusals] = {
     **_WRITE,
     (404, "rest_post_invalid_id"): _GONE,
-    (412, "stale"): Refused(failure=FailureClass.CONFLICT, code="changed"),
+    (412, "remit_stale"): Refused(failure=FailureClass.CONFLICT, code="changed"),
+    (503, "remit_busy"): _BUSY,
 }
 TRASH: Final[Refusals] = {
     **_REMOVE,

@@ -20,6 +20,7 @@ from execution.core.failures import CannotTell
 API: Final = "/wp-json/wp/v2"
 PER_PAGE: Final = 100
 TERMS_MAX: Final = 20
+PLUGIN_VERSION: Final = 1
 _UNAUTHORISED: Final = frozenset((401, 403))
 
 
@@ -64,7 +65,7 @@ class WordPressReader:
     async def by_key(self, key: str) -> tuple[Post, ...] | CannotTell:
         """Posts with that business key, where the plugin is installed. Without it the filter is ignored: rows of others
         come back, so each row is checked here."""
-        rows = await self._rows({"biz_key": key})
+        rows = await self._rows({"remit_key": key})
         return rows if isinstance(rows, CannotTell) else tuple(row for row in rows if row.key == key)
 
     async def authority(self) -> Authority | CannotTell:
@@ -89,11 +90,19 @@ class WordPressReader:
         )
 
     async def has_plugin(self) -> bool | CannotTell:
-        """Whether the site offers the business key: its schema says so."""
-        reply = await self._system.get("/wp-json/wp/v2", {"_fields": "routes", "remit_at": secrets.token_hex(8)})
+        """Whether the site has the must-use plugin that holds business keys."""
+        reply = await self._system.get("/wp-json/remit/v1/plugin", {"remit_at": secrets.token_hex(8)})
         if isinstance(reply, NoReply):
             return CannotTell(code=reply.code)
-        return _refused(reply) or b'"biz_key"' in reply.body
+        if reply.status == 404 and error_code(reply.body, 404) == "rest_no_route":
+            return False
+        try:
+            found = _refused(reply) or parse_answer(reply.body)
+        except Unreadable:
+            return CannotTell(code="unreadable_answer")
+        if isinstance(found, CannotTell):
+            return found
+        return isinstance(found, dict) and found.get("version") == PLUGIN_VERSION
 
     async def term_ids(self, taxonomy: str, names: tuple[str, ...]) -> tuple[int, ...] | UnknownTerm | CannotTell:
         """Ids of the `categories` or `tags` of these names."""

@@ -38,7 +38,7 @@ class Plan:
     """The frozen parameters (JSON values only), and the resources that the saga locks.
 
     artifacts: bytes that forward functions will read, by reference (`artifact://sha256/<64 hex>`); they are stored
-    before the command is acknowledged.
+    before the command is acknowledged. notes: what whoever proposes should know of it beforehand, in fixed words.
     """
 
     params: Mapping[str, Any]
@@ -46,6 +46,7 @@ class Plan:
     not_before_ms: int | None = None
     base_version: str | None = None
     artifacts: Mapping[str, bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,7 +102,9 @@ class ProposePublish(Arguments):
         default=None, description="Last part of the public address, e.g. how-to-brew. Default: made from the title."
     )
     excerpt: Line | None = Field(default=None, max_length=1_000, description="Short teaser, plain text.")
-    meta_description: Line | None = Field(default=None, max_length=320, description="Text for search engines.")
+    meta_description: Line | None = Field(
+        default=None, max_length=320, description="Text for search engines; a preview says where it is not kept."
+    )
     categories: Terms | None = Field(default=None, description='Category names, e.g. ["Brewing"]. They must exist.')
     tags: Terms | None = Field(default=None, description='Tag names, e.g. ["coffee", "water"].')
     featured_image: Annotated[str, Field(pattern=r"^artifact://sha256/[0-9a-f]{64}$")] | None = Field(

@@ -36,4 +36,5 @@ def publish_settings(config: Config) -> PublishSettings:
 
 def _rules(site: Site) -> SiteRules:
     wanted = frozenset(name for name in Require.model_fields if getattr(site.require, name))
-    return SiteRules(url=site.public_url, require=wanted, timezone=site.timezone)
+    keeps = site.key_strategy == "plugin"
+    return SiteRules(url=site.public_url, require=wanted, timezone=site.timezone, keeps_description=keeps)

@@ -32,6 +32,8 @@ from typing import Any, Final
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from adapters.wordpress_plugin import PLUGIN
+
 TESTBEDS: Final = Path(__file__).parent / "testbeds"
 START_MAX_S: Final = 90.0
 SQL_MAX_S: Final = 10.0
@@ -209,8 +211,8 @@ class WordPress:
     @contextlib.contextmanager
     def key_plugin(self) -> Iterator[None]:
         """While it lasts, the site has the must-use plugin that holds a business key per post."""
-        target = self.directory / "site/wp-content/mu-plugins/mu-business-key.php"
-        shutil.copyfile(TESTBEDS / target.name, target)
+        target = self.directory / "site/wp-content/mu-plugins" / PLUGIN.name
+        shutil.copyfile(PLUGIN, target)
         try:
             yield
         finally:

@@ -6,6 +6,7 @@ Facts and their sources: the comments name the WordPress function that behaves s
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -31,6 +32,8 @@ from adapters.sandbox.wire import Request, Response
 from capabilities.strict_json import JsonValue
 
 FUTURE_AFTER_S: Final = 60
+KEY: Final = "_remit_key"
+DESCRIPTION: Final = "_remit_description"
 
 
 class Posts:
@@ -48,14 +51,14 @@ class Posts:
         if request.query.get("context") == "edit":
             need(account, "edit_posts", "rest_forbidden_context", "not allowed to edit posts in this post type")
         wanted = {slugify(slug) for slug in request.query["slug"].split(",")} if "slug" in request.query else None
-        key = request.query.get("biz_key") if self._plugin else None
+        key = request.query.get("remit_key") if self._plugin else None
         sought = request.query.get("search", "").casefold()
         rows = [
             post
             for post in self._state.posts(at.as_of(self._now()))
             if post.status in statuses
             and (wanted is None or post.slug in wanted)
-            and (key is None or post.meta.get("biz_key") == key)
+            and (key is None or post.meta.get(KEY) == key)
             and sought in f"{post.title} {post.excerpt} {post.content}".casefold()
             and iso(post.modified) > request.query.get("modified_after", "")
             and may_read(account, post)
@@ -81,15 +84,15 @@ class Posts:
         fields = fields_of(request)
         writer = need(account, "edit_posts", "rest_cannot_create", "not allowed to create posts as this user")
         meta = self._meta(fields)
-        kept = {name: value for name, value in meta.items() if name == "biz_key" or not at.dies}
+        kept = {name: value for name, value in meta.items() if name == KEY or not at.dies}
         now = int(self._now())
         blank = StoredPost(post_id=0, author=writer.login, status="draft", modified=now, meta=kept)
         post = self._changed(blank, fields, writer, at)
         if not (post.title or post.content or post.excerpt):
             raise RestError(400, "empty_content", "Content, title, and excerpt are empty.")
-        holder = next((p for p in self._state.posts() if meta and p.meta.get("biz_key") == meta.get("biz_key")), None)
+        holder = next((p for p in self._state.posts() if meta and p.meta.get(KEY) == meta.get(KEY)), None)
         if holder is not None:
-            raise RestError(409, "biz_key_exists", "exists", id=holder.post_id)
+            raise RestError(409, "remit_key_exists", "A post with this key exists.", id=holder.post_id)
         with self._state.transaction():
             post = replace(post, post_id=self._state.next_id())
             self._state.put(post, self._now())
@@ -103,8 +106,8 @@ class Posts:
         assert account is not None
         fields = fields_of(request)
         expected = request.headers.get("if-match")
-        if self._plugin and expected is not None and expected.strip('"') != _seal(post):
-            raise RestError(412, "stale", "expected version differs")
+        if self._plugin and expected is not None and expected.strip('"') != _expected(post):
+            raise RestError(412, "remit_stale", "The post is not as expected.")
         meta = {} if at.dies else self._meta(fields)
         post = replace(post, modified=int(self._now()), meta={**post.meta, **meta})
         post = self._changed(post, fields, account, at)
@@ -196,11 +199,11 @@ class Posts:
         meta = fields.get("meta")
         if not self._plugin or not isinstance(meta, dict):
             return {}
-        return {name: value for name, value in meta.items() if name.startswith("biz_") and isinstance(value, str)}
+        return {name: value for name, value in meta.items() if name in (KEY, DESCRIPTION) and isinstance(value, str)}
 
     def _row(self, post: StoredPost, request: Request, *, edit: bool = False) -> JsonValue:
         base = f"http://{request.headers.get('host', '127.0.0.1')}"
-        live = post.status == "publish"
+        live, editing = post.status == "publish", edit or request.query.get("context") == "edit"
         date = post.modified if post.date is None else post.date
         row: dict[str, JsonValue] = {
             "id": post.post_id,
@@ -216,13 +219,16 @@ class Posts:
             "featured_media": post.featured_media,
             "categories": list(post.categories),
             "tags": list(post.tags),
-            "meta": dict(post.meta) if self._plugin else [],
+            "meta": {KEY: "", DESCRIPTION: "", **post.meta} if editing and self._plugin else [],
         }
         for name, raw in (("title", post.title), ("content", post.content), ("excerpt", post.excerpt)):
             shown: dict[str, JsonValue] = {"rendered": f"<!-- rendered -->{raw}"}
-            row[name] = {**shown, "raw": raw} if edit or request.query.get("context") == "edit" else shown
+            row[name] = {**shown, "raw": raw} if editing else shown
         return row
 
 
-def _seal(post: StoredPost) -> str:
-    return f"{iso(post.modified).replace('T', ' ')}/{post.meta.get('biz_hash', '')}"
+def _expected(post: StoredPost) -> str:
+    """What the plugin compares an If-Match with."""
+    texts = [text.encode() for text in (post.title, post.content, post.excerpt)]
+    seen = hashlib.sha256(b"".join(b"%d:%b" % (len(text), text) for text in texts)).hexdigest()
+    return f"{post.status}/{iso(post.modified)}/{seen}"

@@ -15,7 +15,7 @@ from html import escape, unescape
 from adapters.sandbox.accounts import CAPABILITIES, Account, RestError, need
 from adapters.sandbox.content import slugify
 from adapters.sandbox.media import UPLOADS, Media
-from adapters.sandbox.posts import Posts
+from adapters.sandbox.posts import DESCRIPTION, Posts
 from adapters.sandbox.rest import API, Circumstances, answer_json, fields_of, no_route, text_of
 from adapters.sandbox.state import SandboxState, Term
 from adapters.sandbox.wire import Request, Response
@@ -65,10 +65,9 @@ class Site:
                 return _me(request, account)
             case "GET" | "POST" if path in ("/categories", "/tags"):
                 return self._terms(path[1:], request, account)
-            case "GET" if path == "":
-                return answer_json(
-                    200, {"namespace": "wp/v2", "routes": {f"{API}/posts": ["biz_key"] if self._plugin else []}}
-                )
+            case "GET" if self._plugin and request.path == "/wp-json/remit/v1/plugin":
+                need(account, "edit_posts", "rest_forbidden", "not allowed to do that")
+                return answer_json(200, {"version": 1})
             case _:
                 raise no_route()
 
@@ -120,7 +119,10 @@ class Site:
         headers = {"Content-Type": "text/html; charset=UTF-8"}
         if post is None or request.method != "GET":
             return Response(status=404, body=b"<html><title>Page not found</title></html>", headers=headers)
-        page = f"<html><head><title>{escape(unescape(post.title))}</title></head><body>{post.content}</body></html>"
+        described = post.meta.get(DESCRIPTION, "") if self._plugin else ""
+        meta = f'<meta name="description" content="{escape(described)}">' if described else ""
+        head = f"<title>{escape(unescape(post.title))}</title>{meta}"
+        page = f"<html><head>{head}</head><body>{post.content}</body></html>"
         return Response(status=200, body=page.encode(), headers=headers)
 
 

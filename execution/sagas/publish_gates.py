@@ -18,6 +18,8 @@ VALIDATE: Final = "VALIDATE_PUBLICATION"
 APPROVAL: Final = "HUMAN_APPROVAL"
 SHOWN_DIFFERENTLY: Final = frozenset({"title", "content", "excerpt"})
 """What a site may store its own way: the approver sees it, no code judges it."""
+NOWHERE_KEPT: Final = SHOWN_DIFFERENTLY | {"meta_description"}
+"""Core WordPress has no place for a meta description: the approver is told so, nobody can mend it."""
 
 
 async def validate(ports: Ports, context: Context) -> tuple[Finding, ...] | CannotTell:
@@ -43,7 +45,8 @@ async def _draft_unchanged(ports: Ports, context: Context, params: PublishParams
         return (Finding(code="draft_gone", where="content"),)
     if seen.receipt.data.get("raw_hash") != draft.data.get("raw_hash") or not seen.receipt.data.get("raw_hash"):
         return (Finding(code="draft_changed", where="content"),)
-    dropped = [name for name in seen.difference if name not in SHOWN_DIFFERENTLY and not seen.complete]
+    shown = SHOWN_DIFFERENTLY if site_of(ports, context).key_strategy == "plugin" else NOWHERE_KEPT
+    dropped = [name for name in seen.difference if name == "structured_data" or not (seen.complete or name in shown)]
     return tuple(Finding(code="not_stored", where=name) for name in dropped)
 
 

@@ -32,6 +32,9 @@ STORED_BYTES_MAX: Final = 8_388_608
 TITLE_CHARS_MAX: Final = 200
 STRUCTURED_BYTES_MAX: Final = 65_536
 HIDDEN_LISTED_MAX: Final = 50
+_DESCRIPTION_LOST: Final = (
+    "This site has no place for meta_description: the approver sees it, readers and search engines do not.",
+)
 LIMITS: Final[Mapping[str, int]] = {"excerpt": 1_000, "meta_description": 320}
 """Characters of the optional texts."""
 COUNTS: Final[Mapping[str, int]] = {"categories": 30, "tags": 30, "sources": 50, "notify": 10}
@@ -44,11 +47,13 @@ REQUIRABLE: Final = frozenset(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteRules:
     """One site. url: an article's address with `{slug}` in it; empty: not known. require: what its gate insists on.
-    timezone: in which people there read times; empty: UTC alone is shown."""
+    timezone: in which people there read times; empty: UTC alone is shown. keeps_description: it has a place for a meta
+    description."""
 
     url: str = ""
     require: frozenset[str] = frozenset({"title"})
     timezone: str = ""
+    keeps_description: bool = False
 
     def __post_init__(self) -> None:
         if self.require - REQUIRABLE:
@@ -124,6 +129,7 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         not_before_ms=None if publish_at is None else _milliseconds(publish_at),
         base_version=base_version,
         artifacts={artifact_ref(frozen.content_sha256): content},
+        notes=_DESCRIPTION_LOST if frozen.meta_description and not rules.keeps_description else (),
     )
 
 

@@ -100,7 +100,7 @@ def test_a_process_that_dies_after_its_row_leaves_the_post_without_an_answer_bod
 
 
 def test_the_key_plugin_refuses_a_second_post_with_the_same_key(wordpress: WordPress) -> None:
-    post = {"title": "keyed", "slug": "bed-keyed", "status": "draft", "meta": {"biz_key": "bed:keyed"}}
+    post = {"title": "keyed", "slug": "bed-keyed", "status": "draft", "meta": {"_remit_key": "bed:keyed"}}
     with wordpress.key_plugin():
         first = wordpress.rest("POST", "/wp/v2/posts", post)
         second = wordpress.rest("POST", "/wp/v2/posts", post)
