@@ -23,10 +23,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import math
 import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
@@ -42,6 +44,8 @@ CONNECT_S: Final = 5.0
 READ_S: Final = 10.0
 READ_CONNECTIONS_MAX: Final = 8
 KEEP_ALIVE_S: Final = 20.0
+ANSWER_S: Final = 30.0
+"""How long after a long body the answer is waited for."""
 TCP_USER_TIMEOUT_S: Final = 30
 """Unacknowledged bytes are given up by the kernel after this; the default is about 15 minutes (Linux tcp(7))."""
 _ABORT: Final = struct.pack("ii", 1, 0)
@@ -112,11 +116,16 @@ class HttpSystem:
         judge: Judge,
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
+        write_s: float | None = None,
     ) -> HttpWrite:
-        """A prepared write; `judge` reads a complete answer, and may raise `Unreadable` for one that is none."""
+        """A prepared write; `judge` reads a complete answer, and may raise `Unreadable` for one that is none.
+
+        write_s: for a body that is too long to leave at once: its last byte leaves within this of its first, or the
+        connection is reset. Its bounds say so.
+        """
         extra = {**({"Content-Type": content_type} if body else {}), **(headers or {})}
         request = self._writer.build_request(method, self.url + path, content=body, headers=extra)
-        return HttpWrite(self, request, body, judge)
+        return HttpWrite(self, request, body, judge, write_s)
 
     async def open(self) -> httpcore.AsyncNetworkStream | Unsent | Refused:
         """A fresh connection with TLS finished."""
@@ -188,8 +197,10 @@ def _nobody_asked() -> None:
 class HttpWrite:
     """One write: bytes first, connection second, fence third, send last (`execution.core.definition.Prepared`)."""
 
-    def __init__(self, system: HttpSystem, request: httpx.Request, body: bytes, judge: Judge) -> None:
-        self._system, self._request, self._judge = system, request, judge
+    def __init__(
+        self, system: HttpSystem, request: httpx.Request, body: bytes, judge: Judge, write_s: float | None
+    ) -> None:
+        self._system, self._request, self._judge, self._write_s = system, request, judge, write_s
         self._digest = hashlib.sha256(b"%b %b\n%b" % (request.method.encode(), request.url.raw_path, body)).hexdigest()
         self._stream: httpcore.AsyncNetworkStream | None = None
         self.written: Callable[[], None] = _nobody_asked
@@ -200,7 +211,8 @@ class HttpWrite:
 
     @property
     def bounds(self) -> Bounds:
-        return self._system.bounds
+        known = self._system.bounds
+        return known if self._write_s is None else replace(known, budget_s=known.budget_s + self._write_s)
 
     async def connect(self) -> Answer | None:
         await self.close()
@@ -217,11 +229,10 @@ class HttpWrite:
             await self.close()
             return Unsent(code="connection_closed")
         _linger(self._stream, _ABORT)
-        self._request.extensions["stream"] = self._stream
-        self._request.extensions["written"] = self.written
-        answered = False
+        self._request.extensions["stream"] = _Opened(self._stream, self.written, self._write_s)
+        answered, long_s = False, None if self._write_s is None else self._write_s + ANSWER_S
         try:
-            reply = await self._system.answer(self._request, deadline_s)
+            reply = await self._system.answer(self._request, deadline_s if long_s is None else min(deadline_s, long_s))
             answered = isinstance(reply, Reply)
         finally:
             if answered:
@@ -255,7 +266,7 @@ class _OnePreparedConnection(httpx.AsyncBaseTransport):
         connection = httpcore.AsyncHTTPConnection(
             origin=url.origin,
             ssl_context=self._tls,
-            network_backend=_OnlyThis(stream, request.extensions.get("written", _nobody_asked)),
+            network_backend=_OnlyThis(stream),
         )
         try:
             answer = await connection.handle_async_request(
@@ -269,9 +280,8 @@ class _OnePreparedConnection(httpx.AsyncBaseTransport):
 class _OnlyThis(httpcore.AsyncNetworkBackend):
     """Hands out one opened stream, once."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream, written: Callable[[], None]) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream: httpcore.AsyncNetworkStream | None = stream
-        self._written = written
 
     async def connect_tcp(
         self,
@@ -284,24 +294,28 @@ class _OnlyThis(httpcore.AsyncNetworkBackend):
         stream, self._stream = self._stream, None
         if stream is None:
             raise httpcore.ConnectError("no connection may be opened after the fence")
-        return _Opened(stream, self._written)
+        return stream
 
     async def sleep(self, seconds: float) -> None:
         raise httpcore.ConnectError("nothing is retried after the fence")
 
 
 class _Opened(httpcore.AsyncNetworkStream):
-    """A stream that is already connected and already speaks TLS."""
+    """A stream that is already connected and already speaks TLS. Everything is written within `write_s`, or no more."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream, written: Callable[[], None]) -> None:
+    def __init__(
+        self, stream: httpcore.AsyncNetworkStream, written: Callable[[], None], write_s: float | None = None
+    ) -> None:
         self._stream = stream
         self._written = written
+        self._write_until_s = math.inf if write_s is None else asyncio.get_running_loop().time() + write_s
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's signature)
         return await self._stream.read(max_bytes, timeout)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's signature)
-        await self._stream.write(buffer, timeout)
+        left_s = self._write_until_s - asyncio.get_running_loop().time()
+        await self._stream.write(buffer, timeout if math.isinf(left_s) else max(left_s, 0.0))
         self._written()
 
     async def aclose(self) -> None:

@@ -64,6 +64,8 @@ def say_to_user(
         return f"{what} is published{_gaps(saga)}. {_still(word, unknown, review)}"
     if _landed(saga):
         return f"{what} was published, and what stands there now is not what was published. A person must look."
+    if _unfinished(saga):
+        return f"{what} stands on the site and is not complete yet. Remit is completing it."
     if unproven:
         return f"It is not known yet whether {what} was published. {_finding_out(word)} Do not propose it elsewhere."
     return f"{what} is not published. {_still(word, unknown, review)}"
@@ -81,6 +83,12 @@ def _gaps(saga: Saga) -> str:
 def _landed(saga: Saga) -> bool:
     """The pivot succeeded, whatever was seen there since."""
     return any(row.effect_class is EffectClass.PIVOT and row.state is State.SUCCESS for row in saga.members)
+
+
+def _unfinished(saga: Saga) -> bool:
+    """The pivot was seen, and something that was asked for was missing."""
+    pivot = next((row for row in saga.members if row.effect_class is EffectClass.PIVOT), None)
+    return pivot is not None and pivot.state is not State.SUCCESS and pivot.error_code == "incomplete"
 
 
 def _finding_out(word: str) -> str:

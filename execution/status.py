@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from execution.catalog import Catalog
+from execution.core.apply import landed_receipt
 from execution.core.command import Command, Saga
 from execution.core.events import Event
 from execution.core.states import (
@@ -151,7 +152,8 @@ def _unproven(saga: Saga, row: Command) -> bool:
     """Past its fence, or with an attempt that could still have landed."""
     if row.is_terminal:
         return False
-    return row.state in IN_DOUBT or row.state is State.RUNNING or bool(saga.open_attempts(row.command_id))
+    landed = landed_receipt(saga, row) is not None
+    return row.state in IN_DOUBT or row.state is State.RUNNING or landed or bool(saga.open_attempts(row.command_id))
 
 
 def _names(rows: list[Command] | tuple[Command, ...], wanted: Callable[[Command], bool]) -> tuple[str, ...]:

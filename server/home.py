@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from adapters.wordpress_plugin import PLUGIN
 from capabilities.identifiers import is_segment
 from capabilities.jwks import KeySet, write_key_set
 from capabilities.keyfile import create_private_file
@@ -90,8 +91,9 @@ def login_name() -> str:
 
 def _fill(made: Path, home: Path, clock: Clock, ids: Ids, names: Names) -> NewHome:
     tenant, operator = names.tenant, names.operator
-    for folder in ("keys", "operators", "secrets", "sandbox", "tokens"):
+    for folder in ("keys", "operators", "secrets", "sandbox", "tokens", "wordpress"):
         (made / folder).mkdir()
+    shutil.copyfile(PLUGIN, made / "wordpress" / PLUGIN.name)
     kid = next_kid(tenant, clock.now_ms() // 1000, ())
     signing = generate_signing_key(kid)
     save_private_key(signing, made / "keys" / f"{kid}.pem")
@@ -182,6 +184,8 @@ key = "{operator_key}"
 url = "http://127.0.0.1:{http_port}"
 user = "{user}"
 password_file = "secrets/blog.password"
+# real: "plugin" once wordpress/remit-business-key.php of this home lies in the site's wp-content/mu-plugins: the site
+# then makes each post once, refuses to write over what it does not expect, and keeps meta descriptions.
 key_strategy = "slug"
 # real: where an article appears, for example "https://blog.example.org/{{slug}}/".
 public_url = "http://127.0.0.1:{http_port}/{{slug}}/"

@@ -84,6 +84,7 @@ def adapters_of(at: Installation) -> Outside:
         artifacts=StoredArtifacts(at.store),
         wordpress=MappingProxyType(sites),
         caches=MappingProxyType(caches),
+        media=MappingProxyType({name: site.media for name, site in sites.items()}),
         publications=publications,
         monitoring=monitoring,
         mail=_mail(config),

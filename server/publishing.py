@@ -46,4 +46,5 @@ def _rules(site: Site) -> SiteRules:
         timezone=site.timezone,
         purge=cache.purge if cache else (),
         purge_batch=cache.batch if cache else 30,
+        keeps_description=site.key_strategy == "plugin",
     )

@@ -162,6 +162,7 @@ class Preview(Result):
     publish_at_local: str | None = None
     approval: Approval
     steps: list[PlannedStep]
+    notes: list[str] | None = Field(default=None, description="what would not be as asked")
 
 
 class Problem(Result):

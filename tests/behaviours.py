@@ -160,6 +160,14 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="On a real WordPress two versions stand as approved, and a person's edit stops the third.",
             source="The design, section 7",
         ),
+        "publish.image": Behaviour(
+            sentence="An image that a person stored is published with its article, and an unwound one leaves no file.",
+            source="The design, section 7",
+        ),
+        "mend.whole": Behaviour(
+            sentence="What a site left unfinished is finished on that object with the same bytes, once it is quiet.",
+            source="The design, law 2; measured: PHP killed right after the row",
+        ),
         "demo.counts": Behaviour(
             sentence="Four calls and a kill make one post and one mail.",
             source="The design, section 1",

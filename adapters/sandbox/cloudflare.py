@@ -13,7 +13,7 @@ from email.utils import formatdate
 from typing import Final
 from urllib.parse import urlencode
 
-from adapters.sandbox.site import Circumstances
+from adapters.sandbox.rest import Circumstances
 from adapters.sandbox.state import CachedPage, SandboxState
 from adapters.sandbox.wire import Request, Response
 from capabilities.strict_json import JsonValue

@@ -10,7 +10,7 @@ import json
 import uuid
 from typing import Final
 
-from adapters.sandbox.site import Circumstances
+from adapters.sandbox.rest import Circumstances
 from adapters.sandbox.state import SandboxState
 from adapters.sandbox.wire import Request, Response
 from capabilities.strict_json import JsonValue

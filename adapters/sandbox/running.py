@@ -20,7 +20,8 @@ from adapters.sandbox import cloudflare, healthchecks, webhooks
 from adapters.sandbox.accounts import ACCOUNTS, Account
 from adapters.sandbox.cloudflare import CachingFront
 from adapters.sandbox.faults import Fault, FaultBook, FaultKind, MalformedFault, parse_fault
-from adapters.sandbox.site import Circumstances, Site
+from adapters.sandbox.rest import Circumstances
+from adapters.sandbox.site import Site
 from adapters.sandbox.smtp import MailRelay
 from adapters.sandbox.state import SandboxState
 from adapters.sandbox.wire import HttpServer, Manner, Request, Response
@@ -139,8 +140,12 @@ class Sandbox:
         stale = await self.faults.take(request.line, FaultKind.STALE)
         renamed = await self.faults.take(request.line, FaultKind.RENAME)
         ignored = await self.faults.take(request.line, FaultKind.IGNORE)
+        dies = await self.faults.take(request.line, FaultKind.DIE)
         at = Circumstances(
-            stale_s=stale.seconds if stale else 0.0, rename=renamed is not None, ignore=ignored is not None
+            stale_s=stale.seconds if stale else 0.0,
+            rename=renamed is not None,
+            ignore=ignored is not None,
+            dies=dies is not None,
         )
         response = self._answer(request, at)
         if await self.faults.take(request.line, FaultKind.REPLAY):

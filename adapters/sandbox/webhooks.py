@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from adapters.sandbox.site import Circumstances
+from adapters.sandbox.rest import Circumstances
 from adapters.sandbox.state import SandboxState
 from adapters.sandbox.wire import Request, Response
 

@@ -89,6 +89,7 @@ def standing(
         abandon=saga.root.ending is not None and saga.root.phase is Phase.PRE_PIVOT and not compensation,
         forward_only=after_pivot,
         adopts=action.adopts,
+        mends=action.mend is not None,
     )
 
 
@@ -208,9 +209,13 @@ def _phase(draft: Draft, row: Command, decision: Decision) -> None:
     if row.effect_class is not EffectClass.PIVOT or draft.root.phase is not Phase.POST_PIVOT:
         return
     concluded = bool({Trigger.FOUND_ABSENT, Trigger.ABANDONED} & set(decision.moves))
-    refused = bool(_PROVES_ABSENCE & set(decision.moves)) and not draft.saga.open_attempts(row.command_id)
+    refused = bool(_PROVES_ABSENCE & set(decision.moves)) and not _may_have_landed(draft.saga, row)
     if concluded or refused:
         draft.phase(Phase.PRE_PIVOT)
+
+
+def _may_have_landed(saga: Saga, row: Command) -> bool:
+    return bool(saga.open_attempts(row.command_id)) or landed_receipt(saga, row) is not None
 
 
 def _consume_approval(draft: Draft, command_id: str) -> None:

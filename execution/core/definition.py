@@ -106,7 +106,8 @@ class Action(Generic[P]):
     observe None: the system cannot be asked (SMTP): doubt goes to a person. looks_first: look immediately before each
     attempt's fence (creates, and updates under an expected version). verify None: nothing to compare after success.
     adopts False: an object that carries our marker but no attempt of ours on record is FOREIGN. per_site: each site has
-    a system of its own, with a pace of its own.
+    a system of its own, with a pace of its own. mend: adds what is missing to an object of ours that a read-back found
+    unfinished (`Present.mendable`); it makes no second one.
     deadline_s bounds connect, write and answer.
     """
 
@@ -122,6 +123,7 @@ class Action(Generic[P]):
     deadline_s: float = 20.0
     lookup: LookupContract | None = None
     per_site: bool = False
+    mend: Forward[P] | None = None
 
     def paced_as(self, site: str) -> str:
         """The name under which the system's pace is kept."""
@@ -130,6 +132,8 @@ class Action(Generic[P]):
     def __post_init__(self) -> None:
         if self.looks_first and self.observe is None:
             raise UnsafeDefinition(f"{self.operation}: looking first needs a way to look")
+        if self.mend is not None and not (self.looks_first and self.verify is not None):
+            raise UnsafeDefinition(f"{self.operation}: mending needs a look before and one after")
         if self.observe is not None and self.lookup is None:
             raise UnsafeDefinition(f"{self.operation}: a read-back needs its LookupContract")
         if not 0 < self.deadline_s <= 300:

@@ -18,6 +18,7 @@ from execution.ports.artifacts import Artifacts
 from execution.ports.cache import Cache
 from execution.ports.machine import Chance, Clock, Ids
 from execution.ports.mail import Mail, Message
+from execution.ports.media import Image, MediaLibrary
 from execution.ports.monitoring import Check, Monitoring
 from execution.ports.probing import Probed, Severity, Symptom
 from execution.ports.publications import PublicationRecord, Publications
@@ -29,13 +30,14 @@ from execution.ports.wordpress import Article, WordPress
 class Ports:
     """Everything that saga definitions use, composed by hand in the composition root.
 
-    wordpress, caches: by site name. recipients, webhooks: configured notification lists by name.
+    wordpress, media, caches: by site name. recipients, webhooks: configured notification lists by name.
     """
 
     artifacts: Artifacts
     wordpress: Mapping[str, WordPress] = field(default_factory=dict)
     caches: Mapping[str, Cache] = field(default_factory=dict)
     monitoring: Monitoring | None = None
+    media: Mapping[str, MediaLibrary] = field(default_factory=dict)
     publications: Publications | None = None
     mail: Mail | None = None
     recipients: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -51,7 +53,9 @@ __all__ = [
     "Clock",
     "Event",
     "Ids",
+    "Image",
     "Mail",
+    "MediaLibrary",
     "Message",
     "Monitoring",
     "Ports",

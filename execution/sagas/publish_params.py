@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, Final
 
+from execution.core.command import Context
 from execution.core.events import canonical
 from execution.core.failures import FailureClass, Unprepared
-from execution.ports import Article, Artifacts
+from execution.core.identity import BusinessKey, marker
+from execution.ports import Article, Artifacts, Ports
 
 REF: Final = "artifact://sha256/"
+IMAGE: Final = "UPLOAD_FEATURED_IMAGE"
+_GENERATION: Final = re.compile(r"#[a-z2-7]{16}")
 
 
 class Mode(StrEnum):
@@ -35,10 +40,11 @@ class PublishParams:
 
     source: the bytes as proposed. content: what the site is to store (rendered, with structured data). removed: what
     the allow-list took out of raw HTML. hidden: characters that hide, `content:17 U+202E RIGHT-TO-LEFT OVERRIDE`. url:
-    where the article is expected to appear, empty when the site's addresses are not configured. publish_at: RFC 3339 in
-    UTC, and beside it as the site's clock shows it. recipients: addresses of the mail lists in `notify`; webhook: name
-    of the one that is a receiver. post_id and base_version: of the post that an UPDATE or REPUBLISH writes over. purge:
-    what the cache is to forget (`execution.sagas.purging`); purge_batch: how many of them go into one request. require:
+    where the article is expected to appear, empty when the site's addresses are not configured. featured_image: the
+    reference of stored bytes, and beside it what they are; None and empty without one. publish_at: RFC 3339 in UTC, and
+    beside it as the site's clock shows it. recipients: addresses of the mail lists in `notify`; webhook: name of the
+    one that is a receiver. post_id and base_version: of the post that an UPDATE or REPUBLISH writes over. purge: what
+    the cache is to forget (`execution.sagas.purging`); purge_batch: how many of them go into one request. require:
     names of optional fields that this site insists on.
     """
 
@@ -62,6 +68,9 @@ class PublishParams:
     structured_data: Any
     sources: tuple[str, ...]
     featured_image: str | None
+    image_sha256: str
+    image_type: str
+    image_bytes: int
     publish_at: str | None
     publish_at_local: str | None
     notify: tuple[str, ...]
@@ -135,14 +144,33 @@ async def content_of(artifacts: Artifacts, params: PublishParams) -> str:
     return content.decode()
 
 
-async def article_of(artifacts: Artifacts, params: PublishParams) -> Article:
-    """The article as the site is to store it."""
+async def article_of(ports: Ports, context: Context) -> Article:
+    """The article as the site is to store it, with the image that was uploaded for it."""
+    params = PublishParams.of(context.params)
+    image = context.receipts.get(IMAGE)
     return Article(
         title=params.title,
-        content=await content_of(artifacts, params),
+        content=await content_of(ports.artifacts, params),
         slug=params.slug,
         excerpt=params.excerpt,
         meta_description=params.meta_description,
         categories=params.categories,
         tags=params.tags,
+        featured_media=image.resource_id if image is not None else "",
     )
+
+
+def step_marker(context: Context, system: str, operation: str) -> str:
+    """The marker that an effect of this saga carries, from whichever step or gate it is asked."""
+    params = PublishParams.of(context.params)
+    generation = _GENERATION.search(context.key)
+    key = BusinessKey(
+        tenant=context.tenant,
+        system=system,
+        operation=operation,
+        site=context.site,
+        object_id=params.article_id,
+        version=params.version,
+        generation=generation.group() if generation else "",
+    )
+    return marker(context.installation, key)

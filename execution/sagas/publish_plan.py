@@ -20,8 +20,9 @@ from execution.catalog import Plan, Previous
 from execution.content import FORMATS, ContentRefused, Rendered, render, with_structured_data
 from execution.core.events import canonical
 from execution.hidden import suspicious_characters
+from execution.images import IMAGE_BYTES_MAX, image_type
 from execution.moments import NotAMoment, instant, shown_in, zone_named
-from execution.proposal import IntakeRefused, Proposal
+from execution.proposal import IntakeRefused, Proposal, Stored
 from execution.sagas.publish_params import Mode, PublishParams, artifact_ref
 from execution.sagas.purging import BATCHES_MAX, batches_at_most, planned
 from execution.slugs import is_slug, slugify
@@ -32,6 +33,9 @@ STORED_BYTES_MAX: Final = 8_388_608
 TITLE_CHARS_MAX: Final = 200
 STRUCTURED_BYTES_MAX: Final = 65_536
 HIDDEN_LISTED_MAX: Final = 50
+_DESCRIPTION_LOST: Final = (
+    "This site has no place for meta_description: the approver sees it, readers and search engines do not.",
+)
 LIMITS: Final[Mapping[str, int]] = {"excerpt": 1_000, "meta_description": 320}
 """Characters of the optional texts."""
 COUNTS: Final[Mapping[str, int]] = {"categories": 30, "tags": 30, "sources": 50, "notify": 10}
@@ -46,7 +50,8 @@ REQUIRABLE: Final = frozenset(
 class SiteRules:
     """One site. url: an article's address with `{slug}` in it; empty: not known. require: what its gate insists on.
     timezone: in which people there read times; empty: UTC alone is shown. purge: what the cache in front of it is to
-    forget, as `execution.sagas.purging` reads it; empty: there is none.
+    forget, as `execution.sagas.purging` reads it; empty: there is none. keeps_description: it has a place for a meta
+    description.
     """
 
     url: str = ""
@@ -54,6 +59,7 @@ class SiteRules:
     timezone: str = ""
     purge: tuple[str, ...] = ()
     purge_batch: int = 30
+    keeps_description: bool = False
 
     def __post_init__(self) -> None:
         if self.require - REQUIRABLE:
@@ -93,7 +99,7 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
     content, rendered = _rendered(proposal, content_sha256)
     mode, base_version = _mode(arguments, proposal.version, previous)
     title, slug = _title(arguments), _slug(arguments, previous)
-    publish_at = _publish_at(arguments)
+    publish_at, image = _publish_at(arguments), _image(proposal)
     frozen = PublishParams(
         site=proposal.site,
         article_id=proposal.object_id,
@@ -114,7 +120,10 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         tags=_list(arguments, "tags"),
         structured_data=arguments.get("structured_data"),
         sources=_list(arguments, "sources"),
-        featured_image=None,
+        featured_image=None if image is None else artifact_ref(image.sha256),
+        image_sha256="" if image is None else image.sha256,
+        image_type="" if image is None else image_type(image.head) or "",
+        image_bytes=0 if image is None else image.size,
         publish_at=None if publish_at is None else publish_at.isoformat().replace("+00:00", "Z"),
         publish_at_local=_local(publish_at, rules),
         notify=_list(arguments, "notify"),
@@ -137,6 +146,7 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         not_before_ms=None if publish_at is None else _milliseconds(publish_at),
         base_version=base_version,
         artifacts={artifact_ref(frozen.content_sha256): content},
+        notes=_DESCRIPTION_LOST if frozen.meta_description and not rules.keeps_description else (),
     )
 
 
@@ -147,8 +157,6 @@ def _rules(settings: PublishSettings, proposal: Proposal) -> SiteRules:
         raise IntakeRefused("unknown_site", field="site")
     if proposal.version < 1:
         raise IntakeRefused("stale_version", field="version", limit=1, actual=proposal.version)
-    if proposal.arguments.get("featured_image") is not None:
-        raise IntakeRefused("unsupported_field", field="featured_image")
     return settings.sites[proposal.site]
 
 
@@ -192,6 +200,19 @@ def _rendered(proposal: Proposal, content_sha256: str) -> tuple[bytes, Rendered]
     stored = with_structured_data(rendered.html, proposal.arguments.get("structured_data"), chosen)
     _at_most("content", len(stored.encode()), STORED_BYTES_MAX)
     return stored.encode(), rendered
+
+
+def _image(proposal: Proposal) -> Stored | None:
+    """The featured image, told by its first bytes."""
+    image = proposal.stored.get("featured_image")
+    if image is None and proposal.arguments.get("featured_image") is not None:
+        raise IntakeRefused("payload_missing", field="featured_image")
+    if image is None:
+        return None
+    _at_most("featured_image", image.size, IMAGE_BYTES_MAX)
+    if image_type(image.head) is None:
+        raise IntakeRefused("not_an_image", field="featured_image")
+    return image
 
 
 def _title(arguments: Mapping[str, Any]) -> str:

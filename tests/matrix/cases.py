@@ -89,16 +89,23 @@ FAULTS: Final = (
     Fault(name="stale reads after", kind="stale", more={"times": 6}, reads=True),
 )
 POSTS: Final = "/wp-json/wp/v2/posts"
+MEDIA: Final = "/wp-json/wp/v2/media"
+IMAGE: Final = Place(name="image", match=f"POST {MEDIA}", write=0)
+DRAFT: Final = Place(name="draft", match=f"POST {POSTS}", write=1)
+PUBLISH: Final = Place(name="publish", match=f"POST {POSTS}/", write=3)
+UPDATE: Final = Place(name="update", match=f"POST {POSTS}/", write=3, version=2)
 PLACES: Final = (
-    Place(name="draft", match=f"POST {POSTS}", write=0),
-    Place(name="publish", match=f"POST {POSTS}/", write=2),
-    Place(name="trash (undoing)", match=f"DELETE {POSTS}/", write=3, rejected=True),
-    Place(name="update", match=f"POST {POSTS}/", write=2, version=2),
-    Place(name="trash (staged)", match=f"DELETE {POSTS}/", write=6, version=2),
+    IMAGE,
+    DRAFT,
+    PUBLISH,
+    Place(name="trash (undoing)", match=f"DELETE {POSTS}/", write=4, rejected=True),
+    Place(name="delete (undoing)", match=f"DELETE {MEDIA}/", write=5, rejected=True),
+    UPDATE,
+    Place(name="trash (staged)", match=f"DELETE {POSTS}/", write=7, version=2),
 )
 EDGE: Final = (
-    Place(name="purge", match="POST /cloudflare/client/v4/zones/", write=3),
-    Place(name="check", match="POST /healthchecks/api/v3/checks/", write=4),
+    Place(name="purge", match="POST /cloudflare/client/v4/zones/", write=4),
+    Place(name="check", match="POST /healthchecks/api/v3/checks/", write=5),
 )
 """What follows the pivot elsewhere: nothing there has reads that could be stale."""
 
@@ -152,13 +159,13 @@ async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge
         for earlier in range(1, place.version):
             await scene.until(await scene.propose(earlier), is_quiet)
         if fault.reads:
-            hurry.arm(place.write, partial(_arm_reads, scene, fault))
+            hurry.arm(place.write, partial(_arm_reads, scene, fault, place))
         else:
             scene.sandbox.arm(place.match, fault.kind, **fault.more)
         if fault.hurry:
             hurry.arm(place.write)
         command_id = await scene.propose(place.version, notify=list(place.notify))
-        if fault.reads and place is not PLACES[0]:
+        if fault.reads and place.write > DRAFT.write:
             await scene.until(command_id, _asked_a_while_ago, approving_it=False)
         if place.rejected:
             await scene.until(command_id, _asks, approving_it=False)
@@ -180,9 +187,10 @@ async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge
     )
 
 
-def _arm_reads(scene: Scene, fault: Fault, took_s: float) -> None:
+def _arm_reads(scene: Scene, fault: Fault, place: Place, took_s: float) -> None:
     """The next reads answer what stood there right before the write."""
-    scene.sandbox.arm(f"GET {POSTS}", fault.kind, seconds=took_s + STALE_S, **fault.more)
+    what = MEDIA if MEDIA in place.match else POSTS
+    scene.sandbox.arm(f"GET {what}", fault.kind, seconds=took_s + STALE_S, **fault.more)
 
 
 async def judged(scene: Scene, view: CommandView, saga: Saga, judge: Judge) -> tuple[list[str], Outside]:
@@ -225,7 +233,7 @@ class MailCase:
 
     @property
     def place(self) -> Place:
-        return Place(name="message", match=self.match, write=6)
+        return Place(name="message", match=self.match, write=7)
 
     def there(self, outside: Outside) -> tuple[str, ...]:
         """Ids of what was accepted."""
@@ -286,7 +294,7 @@ class HookCase(MailCase):
 
     @property
     def place(self) -> Place:
-        return Place(name="webhook", match=self.match, write=7, notify=("team", "hook"))
+        return Place(name="webhook", match=self.match, write=8, notify=("team", "hook"))
 
     def there(self, outside: Outside) -> tuple[str, ...]:
         return outside.webhooks if len(outside.mails) == 1 else ("not everybody else",) * 9
@@ -330,6 +338,19 @@ def duplicate_reported(view: CommandView, saga: Saga, outside: Outside, approved
     found: list[str] = []
     if len(outside.posts) != 2 or len(outside.live) != 1:
         found.append(f"posts: {outside.by_status()}")
+    return found + _asked_about_duplicate(view, saga)
+
+
+def image_duplicate_reported(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
+    """The same for an image."""
+    found: list[str] = []
+    if len(outside.images) != 2 or len(outside.live) != 1:
+        found.append(f"images: {outside.images}, posts: {outside.by_status()}")
+    return found + _asked_about_duplicate(view, saga)
+
+
+def _asked_about_duplicate(view: CommandView, saga: Saga) -> list[str]:
+    found: list[str] = []
     asked = [(review.kind, review.facts) for review in saga.reviews if review.closed_at_ms is None]
     if [kind for kind, _ in asked] != [ReviewKind.DUPLICATE]:
         found.append(f"asked: {asked}")
@@ -340,11 +361,13 @@ def duplicate_reported(view: CommandView, saga: Saga, outside: Outside, approved
 
 SPECIAL: Final[Mapping[str, tuple[Fault, Place, Judge]]] = MappingProxyType(
     {
-        "renamed draft": (Fault(name="rename", kind="rename"), PLACES[0], published_once),
-        "renamed publication": (Fault(name="rename", kind="rename"), PLACES[1], renamed),
-        "renamed update": (Fault(name="rename", kind="rename"), PLACES[3], renamed),
-        "create sent twice by the front": (Fault(name="replay", kind="replay"), PLACES[0], duplicate_reported),
-        "publish sent twice by the front": (Fault(name="replay", kind="replay"), PLACES[1], published_once),
+        "renamed image": (Fault(name="rename", kind="rename"), IMAGE, published_once),
+        "renamed draft": (Fault(name="rename", kind="rename"), DRAFT, published_once),
+        "renamed publication": (Fault(name="rename", kind="rename"), PUBLISH, renamed),
+        "renamed update": (Fault(name="rename", kind="rename"), UPDATE, renamed),
+        "upload sent twice by the front": (Fault(name="replay", kind="replay"), IMAGE, image_duplicate_reported),
+        "create sent twice by the front": (Fault(name="replay", kind="replay"), DRAFT, duplicate_reported),
+        "publish sent twice by the front": (Fault(name="replay", kind="replay"), PUBLISH, published_once),
     }
 )
 
@@ -353,8 +376,8 @@ async def broken_promise(folder: Path, reached: Callable[[CommandView, Saga], bo
     """A draft lands long after every declared bound, while the draft that was made instead waits for approval."""
     begun, hurry, late_s = time.monotonic(), Hurry(), QUIET_S + 2.0
     async with staged(folder, real_max_run_s=REAL_MAX_RUN_S) as scene, scene.working(hurry.dress):
-        scene.sandbox.arm(PLACES[0].match, "late_commit", seconds=late_s)
-        hurry.arm(0)
+        scene.sandbox.arm(DRAFT.match, "late_commit", seconds=late_s)
+        hurry.arm(DRAFT.write)
         command_id = await scene.propose()
         await scene.until(command_id, reached, approving_it=False)
         while len((await asyncio.to_thread(scene.sandbox.outside)).posts) < 2:

@@ -4,6 +4,7 @@ A judge answers with what was wrong, in words; empty is right.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,12 +15,13 @@ from execution.core.command import Saga
 from execution.core.states import CompensationState, Kind, ReviewKind, Settlement, State
 from execution.proposal import CommandView
 from execution.store import registry
+from tests.pictures import png
 from tests.stage.sandbox import Outside
 from tests.stage.scene import SLUG, Scene
 
 AT_ONCE: Final = 4
 NOTIFY: Final = "SEND_NOTIFICATION"
-UNDONE: Final = ["CANCEL_PUBLICATION_RECORD", "TRASH_WORDPRESS_DRAFT"]
+UNDONE: Final = ["CANCEL_PUBLICATION_RECORD", "TRASH_WORDPRESS_DRAFT", "DELETE_UPLOADED_IMAGE"]
 """Compensations of a publication before its pivot, the newest step's first."""
 
 Judge = Callable[[CommandView, Saga, Outside, tuple[str, str]], list[str]]
@@ -69,12 +71,18 @@ async def still_locked(scene: Scene, saga: Saga) -> list[str]:
 
 
 def published_once(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
-    """One public post with the approved bytes and no other draft, one row and one message for each version, the cache
-    purged for each and one check for all; or this version's message in doubt and a person asked about it."""
+    """One public post with the approved bytes and its image, no other draft; one image, one row and one message for
+    each version, the cache purged for each and one check for all; or this version's message in doubt and a person
+    asked about it."""
     found: list[str] = []
     version = saga.root.object_version
     if [(post.slug, post.title, post.content) for post in outside.live] != [(SLUG, *approved)]:
         found.append(f"public: {outside.live}")
+    pictures = [hashlib.sha256(png(number)).hexdigest() for number in range(1, version + 1)]
+    if [(image.sha256, image.whole) for image in outside.images] != [(sha256, True) for sha256 in pictures]:
+        found.append(f"images: {outside.images}")
+    if [post.image_id for post in outside.live] != [image.image_id for image in outside.images[-1:]]:
+        found.append("another image is shown")
     others = {} if version == 1 else {"trash": version - 1}
     if outside.by_status() != {"publish": 1, **others}:
         found.append(f"posts: {outside.by_status()}")
@@ -115,8 +123,8 @@ def notified_at_most_once(view: CommandView, saga: Saga, outside: Outside) -> li
 
 
 def unwound(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
-    """The draft in the trash, the row cancelled, both read back, nothing public, nobody told."""
-    found: list[str] = []
+    """The draft in the trash, the image gone, the row cancelled, all read back, nothing public, nobody told."""
+    found = [f"images: {outside.images}"] if outside.images else []
     if (view.state, view.done, view.live) != ("COMPENSATED", True, False):
         found.append(f"said: {view.state} done={view.done} live={view.live}")
     if outside.by_status() not in ({"trash": 1}, {}):

@@ -28,6 +28,16 @@ class Post:
     slug: str
     title: str
     content: str
+    image_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A row of the site's media library."""
+
+    image_id: str
+    sha256: str
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +58,7 @@ class Outside:
     """
 
     posts: tuple[Post, ...]
+    images: tuple[Image, ...]
     rows: tuple[Row, ...]
     mails: tuple[str, ...]
     writes: Mapping[str, int]
@@ -61,6 +72,9 @@ class Outside:
 
     def post(self, post_id: str | None) -> Post | None:
         return next((post for post in self.posts if post.post_id == post_id), None)
+
+    def image(self, image_id: str | None) -> Image | None:
+        return next((image for image in self.images if image.image_id == image_id), None)
 
     def by_status(self) -> dict[str, int]:
         statuses = [post.status for post in self.posts]
@@ -116,8 +130,13 @@ class SandboxProcess:
                     slug=post["slug"],
                     title=post["title"],
                     content=post["content"],
+                    image_id=str(post["featured_media"]),
                 )
                 for post in effects["posts"]
+            ),
+            images=tuple(
+                Image(image_id=str(row["id"]), sha256=row["sha256"], whole=row["processed"] and bool(row["alt"]))
+                for row in effects["media"]
             ),
             rows=publication_rows(self._folder / "publications.db"),
             mails=tuple(message["message_id"] for message in effects["messages"]),

@@ -20,6 +20,7 @@ from capabilities.keys import load_operator_key
 from execution.bus.memory import MemoryBus
 from execution.core.command import Review, Saga
 from execution.core.states import ApprovalState, CompensationState, Verdict
+from execution.images import IMAGE_BYTES_MAX
 from execution.intake import Intake
 from execution.performer import Performer
 from execution.ports import Ports
@@ -34,6 +35,7 @@ from server.config import CONFIG_NAME, Config, load_config
 from server.home import create_home
 from server.outside import outside_of
 from server.publishing import catalog_of
+from tests.pictures import png
 from tests.stage.sandbox import INCOMPLETE_S, MAX_RUN_S, Outside, SandboxProcess
 
 OPERATOR: Final = "olivia"
@@ -135,8 +137,8 @@ class Scene:
         return self.at.config.home
 
     async def propose(self, version: int = 1, article: str = "article-0028", **arguments: Any) -> str:
-        """An agent's proposal, as the gateway hands it to intake; the command's id."""
-        given = {"title": TITLE, "notify": ["team"], **arguments}
+        """An agent's proposal, as the gateway hands it to intake, with an image that a person stored; its id."""
+        given = {"title": TITLE, "notify": ["team"], "featured_image": await self.picture(version), **arguments}
         text = given.pop("content", f"# How to brew coffee\n\nUse fresh water, version {version}.")
         proposal = Proposal(
             intent="propose_publish",
@@ -148,6 +150,12 @@ class Scene:
         )
         intake = Intake(self.at.store, self.at.catalog, self.at.clock, self.at.ids, self.at.engine)
         return (await intake.propose(proposal, PROPOSER)).command_id
+
+    async def picture(self, version: int) -> str:
+        """The reference of that version's image."""
+        content, now_ms = png(version), self.at.clock.now_ms()
+        put = partial(artifacts.put, content=content, media_type="image/png", now_ms=now_ms, bytes_max=IMAGE_BYTES_MAX)
+        return "artifact://sha256/" + await self.at.store.transact(put)
 
     async def saga(self, command_id: str) -> Saga:
         found = await self.at.status.saga(command_id)
@@ -306,7 +314,8 @@ def lies(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, s
     if view.done and view.state == "SUCCESS" and not view.live:
         found.append("done and SUCCESS, but not live")
     for row in saga.members:
-        if row.state == "SUCCESS" and row.compensates is None and row.verified_at_ms is not None:
+        standing = row.compensation_state in (CompensationState.NOT_NEEDED, CompensationState.PENDING)
+        if row.state == "SUCCESS" and row.compensates is None and row.verified_at_ms is not None and standing:
             found += _missing(row.command_type, row.external_resource_id, outside)
         if row.compensation_state is CompensationState.DONE:
             found += _still_there(row.command_type, row.external_resource_id, outside)
@@ -322,6 +331,8 @@ def lies(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, s
 def _missing(step: str, resource: str | None, outside: Outside) -> list[str]:
     post = outside.post(resource)
     match step:
+        case "UPLOAD_FEATURED_IMAGE" if outside.image(resource) is None:
+            return [f"{step} is claimed and {resource} does not exist"]
         case "CREATE_WORDPRESS_DRAFT" if post is None:
             return [f"{step} is claimed and {resource} does not exist"]
         case "PURGE_CLOUDFLARE_CACHE" if not outside.purges:
@@ -340,6 +351,8 @@ def _missing(step: str, resource: str | None, outside: Outside) -> list[str]:
 
 def _still_there(step: str, resource: str | None, outside: Outside) -> list[str]:
     post = outside.post(resource)
+    if step == "UPLOAD_FEATURED_IMAGE" and outside.image(resource) is not None:
+        return [f"{step} is said to be undone and {resource} exists"]
     if step == "CREATE_WORDPRESS_DRAFT" and post is not None and post.status != "trash":
         return [f"{step} is said to be undone and {resource} is {post.status}"]
     if step == "STAGE_PUBLICATION_RECORD" and any(r.key == resource and r.status != "cancelled" for r in outside.rows):

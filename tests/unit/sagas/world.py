@@ -10,8 +10,8 @@ from execution.core.command import Context
 from execution.core.failures import Absent, Answer, FailureClass, Lost, Receipt, Sighting, Unprepared
 from execution.core.identity import BusinessKey, marker
 from execution.core.quiescence import Bounds
-from execution.ports import Article, Check, Event, Message, Ports, PublicationRecord
-from execution.proposal import Proposal
+from execution.ports import Article, Check, Event, Image, Message, Ports, PublicationRecord
+from execution.proposal import Proposal, Stored
 from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
 from execution.sagas.publish_plan import PublishSettings, SiteRules, plan
 
@@ -45,6 +45,9 @@ DRAFT = Receipt(
     reference="https://blog.example/?p=7",
     data={"status": "draft", "slug": "remit-x", "raw_hash": "h1"},
 )
+PNG = b"\x89PNG\r\n\x1a\n" + b"." * 40
+PICTURE = "artifact://sha256/" + hashlib.sha256(PNG).hexdigest()
+UPLOADED = Receipt(resource_id="12", version="v-image", reference="https://blog.example/x.png")
 PUBLISHED = Receipt(resource_id="7", version="v-public", reference="https://blog.example/how-to-brew/")
 
 
@@ -58,6 +61,14 @@ def proposal(content: str = "# Hello\n\nworld", *, version: int = 1, site: str =
         arguments={"title": "How to brew", **arguments},
         content=content.encode(),
     )
+
+
+def with_image(offered: Proposal, content: bytes = PNG) -> Proposal:
+    """The proposal with a featured image, as intake hands it to the plan."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    stored = {"featured_image": Stored(sha256=sha256, size=len(content), head=content[:64])}
+    named = {**offered.arguments, "featured_image": f"artifact://sha256/{sha256}"}
+    return replace(offered, arguments=named, stored=stored)
 
 
 def planned(
@@ -113,6 +124,9 @@ class Site:
     async def observe_draft(self, *, marker: str, article: Article, known_id: str | None) -> Sighting:
         return self._seen("observe_draft", marker=marker, article=article, known_id=known_id)
 
+    async def complete_draft(self, *, post_id: str, expected_version: str, article: Article) -> Request:
+        return self._request("complete_draft", post_id=post_id, expected_version=expected_version, article=article)
+
     async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Request:
         return self._request("publish", post_id=post_id, expected_version=expected_version, article=article)
 
@@ -141,6 +155,34 @@ class Site:
 
     async def find_public(self, *, slug: str) -> Sighting:
         return self._seen("find_public", slug=slug)
+
+
+@dataclass
+class Library:
+    """A media library port. `sees` holds the sighting that each read answers."""
+
+    sees: dict[str, Sighting] = field(default_factory=dict)
+    calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+
+    def upload(self, *, marker: str, image: Image, content: bytes) -> Request:
+        self.calls.append(("upload", {"marker": marker, "image": image, "content": content}))
+        return Request(self.calls[-1])
+
+    async def observe_image(self, *, marker: str, image: Image, known_id: str | None) -> Sighting:
+        self.calls.append(("observe_image", {"marker": marker, "image": image, "known_id": known_id}))
+        return self.sees.get("observe_image", Absent())
+
+    async def complete(self, *, media_id: str, image: Image) -> Request:
+        self.calls.append(("complete", {"media_id": media_id, "image": image}))
+        return Request(self.calls[-1])
+
+    def delete(self, *, media_id: str, expected_version: str) -> Request:
+        self.calls.append(("delete", {"media_id": media_id, "expected_version": expected_version}))
+        return Request(self.calls[-1])
+
+    async def observe_deleted(self, *, media_id: str, expected_version: str) -> Sighting:
+        self.calls.append(("observe_deleted", {"media_id": media_id, "expected_version": expected_version}))
+        return self.sees.get("observe_deleted", Absent())
 
 
 @dataclass
@@ -226,7 +268,7 @@ class Receiver:
 
 
 @dataclass
-class Stored:
+class Contents:
     """A content store."""
 
     content: dict[str, bytes]
@@ -243,6 +285,7 @@ class World:
 
     plan: Plan
     site: Site = field(default_factory=Site)
+    library: Library = field(default_factory=Library)
     table: Table = field(default_factory=Table)
     relay: Relay = field(default_factory=Relay)
     pages: Pages = field(default_factory=Pages)
@@ -254,9 +297,10 @@ class World:
     @property
     def ports(self) -> Ports:
         return Ports(
-            artifacts=Stored(dict(self.plan.artifacts)),
+            artifacts=Contents({PICTURE: PNG, **self.plan.artifacts}),
             wordpress={"blog": self.site},
             caches={"blog": self.pages},
+            media={"blog": self.library},
             publications=self.table,
             monitoring=self.watch,
             mail=self.relay,
