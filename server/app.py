@@ -140,7 +140,8 @@ class Installation:
         from execution.performer import Performer
 
         performer = Performer(ports=ports, observe_deadline_s=self.engine.observe_deadline_s)
-        return Looker(performer=performer, clock=self.clock, installation=self.identity.installation)
+        pace = Pace(self.clock, paces(self.config.settings))
+        return Looker(performer=performer, clock=self.clock, pace=pace, installation=self.identity.installation)
 
     def verifier(self) -> Verifier:
         """Whom the gateway believes. Raises KeyFileError."""

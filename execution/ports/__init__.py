@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from execution.core.failures import Receipt
 from execution.ports.artifacts import Artifacts
+from execution.ports.listing import Lists, Marked
 from execution.ports.machine import Chance, Clock, Ids
 from execution.ports.mail import Mail, Message
 from execution.ports.probing import Probed, Severity, Symptom
@@ -42,7 +43,9 @@ __all__ = [
     "Chance",
     "Clock",
     "Ids",
+    "Lists",
     "Mail",
+    "Marked",
     "Message",
     "Ports",
     "Probed",
