@@ -41,7 +41,7 @@ from execution.core.failures import (
     Unsent,
 )
 from execution.core.quiescence import Bounds
-from execution.ports import PublicationRecord, Severity, Symptom
+from execution.ports import Marked, PublicationRecord, Severity, Symptom
 
 STATEMENT_S: Final = 5
 """The longest that a statement may wait or run; the database enforces it (busy_timeout, statement_timeout)."""
@@ -131,6 +131,17 @@ class SqlPublications:
             return CannotTell(code=_code(error))
         return _sighting(row, status)
 
+    async def marked(self, limit: int) -> tuple[Marked, ...] | CannotTell:
+        """Every row carries a marker of ours: it is its key."""
+        try:
+            async with asyncio.timeout(READ_S):
+                rows = await asyncio.wrap_future(self._threads.submit(self._newest, limit))
+        except TimeoutError:
+            return CannotTell(code="no_answer_in_time")
+        except SQLAlchemyError as error:
+            return CannotTell(code=_code(error))
+        return tuple(Marked(marker=row.key, resource_id=row.key, state=row.status) for row in rows)
+
     async def probe(self) -> tuple[Symptom, ...]:
         """Reading and writing the table, with statements that touch no row and are rolled back."""
         try:
@@ -150,6 +161,11 @@ class SqlPublications:
     def _read(self, key: str) -> Row | None:
         with self._engine.connect() as connection:
             return _row(connection, key)
+
+    def _newest(self, limit: int) -> list[Row]:
+        with self._engine.connect() as connection:
+            newest = sa.select(PUBLICATIONS).order_by(PUBLICATIONS.c.changed_at.desc()).limit(limit)
+            return list(connection.execute(newest))
 
     def _rehearse(self) -> None:
         nothing, table = sa.false(), PUBLICATIONS

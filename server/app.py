@@ -134,13 +134,12 @@ class Installation:
             pace=Pace(self.clock, paces(self.config.settings)),
         )
 
-    def looker(self, ports: Ports) -> Looker:
+    def looker(self, ports: Ports, pace: Pace) -> Looker:
         """Whoever looks at reality without owning anything."""
         from execution.looking import Looker
         from execution.performer import Performer
 
         performer = Performer(ports=ports, observe_deadline_s=self.engine.observe_deadline_s)
-        pace = Pace(self.clock, paces(self.config.settings))
         return Looker(performer=performer, clock=self.clock, pace=pace, installation=self.identity.installation)
 
     def verifier(self) -> Verifier:

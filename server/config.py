@@ -250,11 +250,21 @@ def _check_names(settings: Settings, file: Path) -> None:
         fix = "Remove time_scale, or set [sandbox] start = true: it is for demonstrations only."
         raise ConfigError(f"{file}, engine.time_scale", "real systems cannot be hurried", fix)
     _check_http(settings.http, file)
+    _check_audit(settings, file)
     for where, timed in _timed(settings):
         for key in ("max_run", "incomplete"):
             if getattr(timed, f"{key}_s") is not None and not getattr(timed, f"{key}_source"):
                 fix = f'Say in {key}_source who enforces that limit, for example "php-fpm request_terminate_timeout".'
                 raise ConfigError(f"{file}, {where}.{key}_s", "a limit without a source", fix)
+
+
+def _check_audit(settings: Settings, file: Path) -> None:
+    unknown = sorted(set(settings.audit.notify) - set(settings.notify))
+    if unknown:
+        fix = (
+            f"Add [notify.{unknown[0]}], or use one of: {', '.join(sorted(settings.notify)) or '(none is configured)'}."
+        )
+        raise ConfigError(f"{file}, audit.notify", f"there is no list {unknown[0]}", fix)
 
 
 def _check_http(section: HttpSection, file: Path) -> None:

@@ -213,6 +213,11 @@ recipients = ["team@remit.invalid"]
 # A table of publications in your own database. real: url_file = "secrets/publications.url"
 url = "sqlite:///{{home}}/sandbox/publications.db"
 
+[audit]
+# What the journal calls done is compared with what is really there by `remit audit`; real: let the worker do it too.
+# every_h = 24
+# notify = ["team"]
+
 [sandbox]
 # Stand-ins for WordPress and the mail relay; `remit serve` starts them and ends them with itself.
 start = true

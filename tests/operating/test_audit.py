@@ -1,13 +1,25 @@
 """`remit audit`: what the journal calls done is compared with what is really there; what is wrong is told and asked."""
 
+import asyncio
+import contextlib
 import json
 import sqlite3
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from adapters.sandbox.faults import FaultKind
 from execution.core.states import Verdict
+from execution.looking import context_of
+from execution.pace import Pace
+from execution.ports import Ports
+from execution.ports.notifying import Alert
+from server.alerting import Alerts
+from server.app import Installation, looked_into
+from server.auditing import audit_from_time_to_time
+from server.config import load_config
+from server.outside import adapters_of
 from tests.desk import Desk, Finished
 from tests.integration.passage import CREATE
 from tests.integration.world import World, person, proposal
@@ -215,8 +227,6 @@ async def test_an_attempt_that_lands_after_everything_was_given_up_is_found(worl
 
 
 async def _draft_slug(world: World, saga: Any) -> str:
-    from execution.looking import context_of
-
     row = saga.named("CREATE_WORDPRESS_DRAFT")
     definition = world.first.worker.env.catalog.definition(saga.root.command_type, saga.root.definition_version)
     plan = json.loads(saga.root.params)["plan"]
@@ -232,3 +242,81 @@ def test_without_its_sandbox_nothing_can_be_compared(desk: Desk) -> None:
 
 def test_a_window_must_be_a_length_of_time(desk: Desk) -> None:
     assert desk.remit("audit", "--since", "yesterday").code == 2
+
+
+async def test_a_row_that_no_command_accounts_for_is_an_orphan(world: World, office: Desk) -> None:
+    await world.published()
+    world.table.execute(
+        "INSERT INTO remit_publications SELECT 'left-by-another-journal', site, article_id, 7, status, title, "
+        "content_hash, post_id, url, 'cmd_x', 1, changed_at FROM remit_publications"
+    )
+    assert findings(await office.asks(*AUDIT)) == [("ORPHAN", "no_command_here", None)]
+    (finding,) = (await office.asks(*AUDIT)).document["findings"]
+    assert finding["about"] == "publications left-by-another-journal"
+
+
+class Heard:
+    """A notifier that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.alerts: asyncio.Queue[Alert] = asyncio.Queue()
+
+    async def alert(self, alert: Alert) -> None:
+        self.alerts.put_nowait(alert)
+
+
+@contextlib.asynccontextmanager
+async def opened_beside(world: World, office: Desk, section: str) -> AsyncIterator[tuple[Installation, Ports]]:
+    office.settings.write_text(office.settings.read_text() + section)
+    async with looked_into(load_config(office.home)) as at:
+        outside = adapters_of(at)
+        try:
+            yield at, outside.ports
+        finally:
+            await outside.aclose()
+
+
+@pytest.mark.behaviour("audit.scheduled")
+async def test_a_worker_audits_from_time_to_time_and_tells_what_is_new_once(world: World, office: Desk) -> None:
+    command_id = await vanished(world)
+    async with opened_beside(world, office, "[audit]\nevery_h = 1\npace_s = 0\n") as (at, ports):
+        heard = [Heard(), Heard()]
+        both = [
+            asyncio.create_task(audit_from_time_to_time(at, ports, Pace(at.clock), one)) for one in heard
+        ]  # two workers
+        done, _ = await asyncio.wait(
+            [asyncio.create_task(one.alerts.get()) for one in heard], return_when="FIRST_COMPLETED"
+        )
+        (alert,) = [task.result() for task in done]
+        assert alert.summary == "1 new findings of the audit"
+        assert command_id in alert.lines[0]
+        for task in both:
+            task.cancel()
+        await asyncio.gather(*both, return_exceptions=True)
+        assert [one.alerts.qsize() for one in heard] == [0, 0]
+    assert [review.kind for review in (await world.view(command_id)).reviews] == ["DRIFT"]
+    symptoms = {s["code"]: s for s in (await office.asks("doctor", "--offline")).document["symptoms"]}
+    assert "1 findings" in symptoms["audited"]["detail"]
+
+
+async def test_an_alert_reaches_each_list_by_mail_and_a_dead_relay_only_the_log(
+    world: World, office: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened_beside(world, office, "") as (at, ports):
+        alerts = Alerts(ports=ports, ids=at.ids, config=at.config, names=("team", "board"))
+        alert = Alert(kind="audit.findings", summary="2 new findings of the audit", lines=("DRIFT gone", "ORPHAN x"))
+        await alerts.alert(alert)
+        messages = world.reality().messages
+        assert [message["recipients"] for message in messages] == [["team@remit.invalid"], ["board@remit.invalid"]]
+        assert all("DRIFT gone" in message["content"] for message in messages)
+        world.arm("SMTP DATA", FaultKind.STATUS_BEFORE, status=451)
+        await alerts.alert(alert)
+    assert len(world.reality().messages) == 3
+    assert "the list team was not told" in caplog.text
+
+
+def test_an_audit_that_tells_an_unknown_list_is_refused(desk: Desk) -> None:
+    desk.rewrite("# every_h = 24\n", 'notify = ["nobody"]\n')
+    refused = desk.remit("ls")
+    assert (refused.code, refused.error) == (1, "config_invalid")
+    assert "audit.notify" in refused.document["error"]["message"]
