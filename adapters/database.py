@@ -27,7 +27,7 @@ from execution.core.failures import (
     Sighting,
 )
 from execution.core.quiescence import Bounds
-from execution.ports import PublicationRecord, Symptom
+from execution.ports import Marked, PublicationRecord, Symptom
 
 STAGED: Final = "staged"
 PUBLISHED: Final = "published"
@@ -82,6 +82,14 @@ class SqlPublications:
     async def observe(self, *, key: str, status: str) -> Sighting:
         row = await self.database.read(lambda connection: _row(connection, key))
         return row if isinstance(row, CannotTell) else _sighting(row, status)
+
+    async def marked(self, limit: int) -> tuple[Marked, ...] | CannotTell:
+        """Every row carries a marker of ours: it is its key."""
+        newest = sa.select(PUBLICATIONS).order_by(PUBLICATIONS.c.changed_at.desc()).limit(limit)
+        rows = await self.database.read(lambda connection: list(connection.execute(newest)))
+        if isinstance(rows, CannotTell):
+            return rows
+        return tuple(Marked(marker=row.key, resource_id=row.key, state=row.status) for row in rows)
 
     async def probe(self) -> tuple[Symptom, ...]:
         return await self.database.probe(PUBLICATIONS, "publications")

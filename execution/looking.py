@@ -15,6 +15,7 @@ from execution.core.definition import SagaDefinition
 from execution.core.failures import Sighting
 from execution.core.identity import BusinessKey, marker
 from execution.core.states import Kind
+from execution.pace import Pace
 from execution.performer import Performer
 from execution.ports import Clock, Ports
 
@@ -78,10 +79,11 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looker:
-    """Whoever looks without owning. Needs the credentials of the systems that are asked."""
+    """Whoever looks without owning. Needs the credentials of the systems that are asked, and keeps to their pace."""
 
     performer: Performer
     clock: Clock
+    pace: Pace
     installation: str
 
     async def look(
@@ -92,11 +94,19 @@ class Looker:
         if row.kind not in (Kind.STEP, Kind.COMPENSATION):
             return None
         action = action_of(definition, saga, row)
-        asked = self.clock.now_ms()
-        context = context_of(saga, definition, command_id, installation=self.installation, plan=plan)
-        sighting = await self.performer.observe(action, context)
-        if sighting is None:
+        if action.observe is None:
             return None
+        context = context_of(saga, definition, command_id, installation=self.installation, plan=plan)
+        paced = action.paced_as(row.site)
+        if not self.pace.enter(paced):
+            await self.pace.wait(paced, tenant=row.tenant, urgent=False)
+        try:
+            asked = self.clock.now_ms()
+            sighting = await self.performer.observe(action, context)
+        finally:
+            self.pace.leave(paced)
+        self.pace.learn(paced, sighting)
+        assert sighting is not None, "it can be observed"
         return Look(
             command_id=command_id, step=row.command_type, system=action.system, asked_at_ms=asked, sighting=sighting
         )

@@ -119,6 +119,8 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
     if review.kind in FINDINGS and (row.is_root or row.state is not State.NEEDS_REVIEW):
         if review.kind is ReviewKind.LATE_FACT:
             _close_attempts(draft, command_id)
+        if review.kind is ReviewKind.DRIFT and row.state is State.SUCCESS and _whole(sighting):
+            draft.set(command_id, verified_at_ms=draft.now_ms)  # somebody mended it: it is what was asked for again
         return
     match review.verdict:
         case Verdict.PRESENT:
@@ -136,6 +138,10 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
             _abandon(draft, command_id)
         case _:
             _continue(drive, draft, command_id)
+
+
+def _whole(sighting: Sighting | None) -> bool:
+    return isinstance(sighting, Present) and sighting.complete and sighting.rows == 1
 
 
 def _rule_untried(draft: Draft, row: Command, verdict: str | None) -> None:

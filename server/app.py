@@ -134,13 +134,13 @@ class Installation:
             pace=Pace(self.clock, paces(self.config.settings)),
         )
 
-    def looker(self, ports: Ports) -> Looker:
+    def looker(self, ports: Ports, pace: Pace) -> Looker:
         """Whoever looks at reality without owning anything."""
         from execution.looking import Looker
         from execution.performer import Performer
 
         performer = Performer(ports=ports, observe_deadline_s=self.engine.observe_deadline_s)
-        return Looker(performer=performer, clock=self.clock, installation=self.identity.installation)
+        return Looker(performer=performer, clock=self.clock, pace=pace, installation=self.identity.installation)
 
     def verifier(self) -> Verifier:
         """Whom the gateway believes. Raises KeyFileError."""

@@ -40,6 +40,7 @@ def problems(settings: Settings) -> Iterator[Problem]:
             yield from _purge(site.cloudflare, f"site.{name}.cloudflare")
     for name, found in settings.notify.items():
         yield from _list(found, f"notify.{name}")
+    yield from _audit(settings)
     for where, timed in _timed(settings):
         yield from _limits(timed, where)
 
@@ -51,6 +52,12 @@ def _names(settings: Settings) -> Iterator[Problem]:
     named += [(f"operator.{name}", name) for name in settings.operator]
     fix = "Use 1 to 64 characters out of a-z, 0-9, '.', '_' and '-', the first a letter or digit."
     yield from (Problem(where, "not a usable name", fix) for where, name in named if not is_segment(name))
+
+
+def _audit(settings: Settings) -> Iterator[Problem]:
+    lists = ", ".join(sorted(settings.notify)) or "(none is configured)"
+    for name in sorted(set(settings.audit.notify) - set(settings.notify)):
+        yield Problem("audit.notify", f"there is no list {name}", f"Add [notify.{name}], or use one of: {lists}.")
 
 
 def _zone(name: str, where: str) -> Iterator[Problem]:

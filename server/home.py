@@ -256,6 +256,11 @@ url = "sqlite:///{{home}}/sandbox/publications.db"
 kind = "sql"
 url = "sqlite:///{{home}}/sandbox/monitoring.db"
 
+[audit]
+# What the journal calls done is compared with what is really there by `remit audit`; real: let the worker do it too.
+# every_h = 24
+# notify = ["team"]
+
 [sandbox]
 # Stand-ins for WordPress, its cache and the mail relay; `remit serve` starts them and ends them with itself.
 start = true

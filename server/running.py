@@ -24,6 +24,8 @@ from server.sandbox_process import running_sandbox
 from server.telemetry import JsonFormatter
 
 if TYPE_CHECKING:
+    from execution.pace import Pace
+    from execution.ports import Ports
     from server.mcp_stdio import Wire
     from server.tools import Tools
 
@@ -132,13 +134,36 @@ async def _work(
     note_clocks(at.config.home, at.clock)
     async with running_sandbox(at.config, stop):
         outside = outside_of(at)
-        ticking = asyncio.create_task(_tick(at), name="tick")
+        worker = at.worker(outside.ports, bus)
+        beside = [asyncio.create_task(_tick(at), name="tick"), *_audits(at, outside.ports, worker.env.pace)]
+        for task in beside:
+            task.add_done_callback(_say_why)
         try:
             log.info("worker is up")
-            await at.worker(outside.ports, bus).run(stop, grace_s=grace_s)
+            await worker.run(stop, grace_s=grace_s)
         finally:
-            ticking.cancel()
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             await outside.aclose()
+
+
+def _audits(at: Installation, ports: Ports, pace: Pace) -> list[asyncio.Task[None]]:
+    """The audit of this process, where the configuration wants one."""
+    section = at.config.settings.audit
+    if section.every_h is None:
+        return []
+    from server.alerting import Alerts
+    from server.auditing import audit_from_time_to_time
+
+    alerts = Alerts(ports=ports, ids=at.ids, config=at.config, names=section.notify)
+    return [asyncio.create_task(audit_from_time_to_time(at, ports, pace, alerts), name="audit")]
+
+
+def _say_why(task: asyncio.Task[None]) -> None:
+    """What runs beside the worker does not take it along, and does not end unheard."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("%s ended", task.get_name(), exc_info=error)
 
 
 async def _tick(at: Installation) -> None:

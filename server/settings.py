@@ -187,6 +187,21 @@ class EngineSection(Section):
     time_scale: float = Field(default=1.0, ge=0.01, le=1.0)
 
 
+class AuditSection(Section):
+    """Comparing what the journal calls done with what is really there. Without `every_h` only `remit audit` does it.
+
+    notify: lists that are told what is new. Whatever is found becomes a question for a person (`remit review ls`).
+    """
+
+    every_h: float | None = Field(default=None, gt=0, le=24 * 30)
+    window_days: float = Field(default=7.0, gt=0, le=365)
+    commands_max: int = Field(default=500, gt=0, le=500)
+    pace_s: Seconds = Field(default=0.5, ge=0, le=60)
+    review_old_days: float = Field(default=3.0, gt=0, le=365)
+    stuck_min: float = Field(default=15.0, gt=0)
+    notify: tuple[str, ...] = ()
+
+
 class SandboxSection(Section):
     """Stand-ins for the outside world on this machine; `remit serve` starts them when `start` is true."""
 
@@ -251,6 +266,7 @@ class Settings(Section):
     mail: MailSection | None = None
     notify: dict[str, NotifyList] = Field(default_factory=dict)
     engine: EngineSection = EngineSection()
+    audit: AuditSection = AuditSection()
     sandbox: SandboxSection = SandboxSection()
     http: HttpSection = HttpSection()
     log: LogSection = LogSection()

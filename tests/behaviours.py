@@ -224,6 +224,14 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="What is broken about an installation is named, with what to do about it.",
             source="The design, section 9",
         ),
+        "audit.finds": Behaviour(
+            sentence="A publication that vanished after its success is found, asked about, and no longer called live.",
+            source="The design, laws 16 and 17",
+        ),
+        "audit.scheduled": Behaviour(
+            sentence="Of several workers one audits at a time, and what is new is asked and told once.",
+            source="The design, law 17",
+        ),
         "watch.follows": Behaviour(
             sentence="Whoever watches a command sees every event in order, and its end by the exit code.",
             source="The design, section 9",

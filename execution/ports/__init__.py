@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from execution.core.failures import Receipt
 from execution.ports.artifacts import Artifacts
 from execution.ports.cache import Cache
+from execution.ports.listing import Lists, Marked
 from execution.ports.machine import Chance, Clock, Ids
 from execution.ports.mail import Mail, Message
 from execution.ports.media import Image, MediaLibrary
@@ -54,7 +55,9 @@ __all__ = [
     "Event",
     "Ids",
     "Image",
+    "Lists",
     "Mail",
+    "Marked",
     "MediaLibrary",
     "Message",
     "Monitoring",

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, func, or_, select
 
-from execution.core.events import GENESIS, Event, chain_hash
+from execution.core.events import GENESIS, Event, EventType, chain_hash
 from execution.core.states import State
 from execution.core.transitions import IllegalMove, Trigger, replay
 from execution.store import schema
@@ -118,6 +118,12 @@ def hashes(conn: Connection, after: int, limit: int) -> tuple[Leaf, ...]:
 def last_position(conn: Connection) -> int:
     """The position of the newest event, 0 when there is none."""
     return _LAST.first(conn)[0] or 0
+
+
+def last_ms(conn: Connection, command_ids: Sequence[str], types: Sequence[EventType] = ()) -> int | None:
+    """When something was last written about these commands (Unix ms); of these types alone, if named."""
+    wanted = select(func.max(E.at_ms)).where(E.command_id.in_(command_ids))
+    return conn.execute(wanted.where(E.type.in_([t.value for t in types])) if types else wanted).scalar()
 
 
 def verify_chain(conn: Connection, command_id: str) -> tuple[Finding, ...]:

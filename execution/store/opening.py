@@ -19,7 +19,7 @@ from execution.store.errors import StoreError, StoreTooNew, StoreTooOld, StoreUn
 from execution.store.executors import Executor, ThreadExecutor
 from execution.store.writer import Store
 
-REVISIONS: Final = ("0001", "0002", "0003")
+REVISIONS: Final = ("0001", "0002", "0003", "0004")
 """All migrations, oldest first. A test compares them with the files."""
 HEAD: Final = REVISIONS[-1]
 VERSION_TABLE: Final = Table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -215,6 +215,26 @@ def open_questions(conn: Connection, limit: int = PAGE_MAX) -> tuple[Question, .
 def find_review(conn: Connection, review_id: str) -> Review | None:
     """The review with that id."""
     return next(iter(_many(conn, REVIEW, schema.REVIEWS.c.review_id == review_id, schema.REVIEWS.c.review_id)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What a step's marker is made of, beside what its definition says."""
+
+    command_id: str
+    command_type: str
+    tenant: str
+    site: str
+    object_id: str
+    object_version: int
+    generation: str
+
+
+def named(conn: Connection, types: Collection[str], after: str, limit: int) -> tuple[Named, ...]:
+    """Steps of these types in order of their ids."""
+    columns = [C[field.name] for field in fields(Named)]
+    wanted = select(*columns).where(C.command_type.in_(sorted(types)), C.command_id > after, C.compensates.is_(None))
+    return tuple(Named(**row._mapping) for row in conn.execute(wanted.order_by(C.command_id).limit(limit)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

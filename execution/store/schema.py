@@ -324,6 +324,15 @@ RELEASES: Final = Table(
     PrimaryKeyConstraint("tenant", "site"),
 )
 
+ROUNDS: Final = Table(
+    "rounds",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    _int("began_ms"),
+    _ms("ended_ms"),
+    _text("result"),
+)
+
 REFUSALS: Final = Table(
     "refusals",
     METADATA,

@@ -172,11 +172,13 @@ async def _case(at: Installation, review_id: str, *, look: bool) -> Case:
     if not look:
         found = await open_case(at.store, at.catalog, at.clock, review_id)
     else:
+        from execution.pace import Pace
+        from server.app import paces
         from server.outside import adapters_of
 
-        outside = adapters_of(at)
+        outside, pace = adapters_of(at), Pace(at.clock, paces(at.config.settings))
         try:
-            found = await open_case(at.store, at.catalog, at.clock, review_id, at.looker(outside.ports))
+            found = await open_case(at.store, at.catalog, at.clock, review_id, at.looker(outside.ports, pace))
         finally:
             await outside.aclose()
     if found is None:

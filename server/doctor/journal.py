@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from execution.ports import Severity, Symptom
-from execution.store import condition, registry
+from execution.store import condition, registry, rounds
 from execution.store.condition import Backlog, DatabaseBroken, FileCondition
 from execution.store.connection import Connection
 from execution.store.meta import has_changed
 from execution.store.opening import HEAD
+from execution.store.rounds import Round
 from server.app import Installation
 from server.doctor.holders import Holder, holders
 from server.results import age
@@ -84,17 +86,18 @@ async def content_symptoms(at: Installation) -> tuple[Symptom, ...]:
     changed = await has_changed(at.store)
     settings = await at.store.hot(condition.settings)
 
-    def read(conn: Connection) -> tuple[Backlog, int]:
+    def read(conn: Connection) -> tuple[Backlog, int, Round | None]:
         waits = condition.backlog(conn, at.tenant, now_ms - int(OVERDUE_S * 1000))
-        return waits, sum(registry.unknown_definitions(conn, known).values())
+        return waits, sum(registry.unknown_definitions(conn, known).values()), rounds.last(conn, rounds.AUDIT)
 
-    waits, unknown = await at.store.read(read)
+    waits, unknown, audited = await at.store.read(read)
     return (
         _durable(settings.get("synchronous", _FULL), at),
         _history(changed, at),
         _clock(waits.clock_high_ms, now_ms),
         *_backlog(waits, unknown, now_ms),
         *_people(waits, now_ms),
+        _audit(at.config.settings.audit.every_h, audited, now_ms),
     )
 
 
@@ -158,3 +161,21 @@ def _people(waits: Backlog, now_ms: int) -> Iterator[Symptom]:
         severity = Severity.WARNING if left_s < APPROVAL_SOON_S else Severity.NOTE
         detail = f"{waits.approvals} wait, the oldest for {age(old_s)}; the next expires in {age(max(0.0, left_s))}"
         yield Symptom(code="approvals_wait", severity=severity, detail=detail, fix="See `remit ls`.")
+
+
+def _audit(every_h: float | None, last: Round | None, now_ms: int) -> Symptom:
+    """Whether anybody compares what the journal calls done with what is really there."""
+    if every_h is None:
+        fix = "Set [audit] every_h where a worker runs, or run `remit audit` from time to time."
+        return Symptom(code="audit_off", severity=Severity.NOTE, detail="no worker audits by itself", fix=fix)
+    ended_ms = last.ended_ms if last is not None else None
+    if last is None or ended_ms is None or now_ms - ended_ms > 2 * every_h * 3_600_000:
+        fix = "Look at the worker's log: an audit should have ended."
+        detail = (
+            "none has ended yet" if ended_ms is None else f"the last one ended {age((now_ms - ended_ms) / 1000)} ago"
+        )
+        return Symptom(code="audit_late", severity=Severity.WARNING, detail=detail, fix=fix)
+    found = json.loads(last.result).get("findings", 0)
+    detail = f"{age((now_ms - ended_ms) / 1000)} ago: {found} findings"
+    severity = Severity.NOTE if found else Severity.FINE
+    return Symptom(code="audited", severity=severity, detail=detail, fix="See `remit audit`." if found else "")
