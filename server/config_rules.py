@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from capabilities.identifiers import is_segment
 from execution.moments import NotAMoment, zone_named
 from execution.sagas.purging import BATCHES_MAX, LIVE, batches_at_most, is_entry
-from server.settings import LOOPBACK, CloudflareSection, HttpSection, NotifyList, Settings, Timed
+from server.settings import LOOPBACK, CloudflareSection, HttpSection, ListenerSection, NotifyList, Settings, Timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ def problems(settings: Settings) -> Iterator[Problem]:
         fix = "Remove time_scale, or set [sandbox] start = true: it is for demonstrations only."
         yield Problem("engine.time_scale", "real systems cannot be hurried", fix)
     yield from _http(settings.http)
+    yield from _listener(settings.metrics, "metrics")
     for name, site in settings.site.items():
         if site.cloudflare is not None:
             yield from _purge(site.cloudflare, f"site.{name}.cloudflare")
@@ -67,13 +68,17 @@ def _zone(name: str, where: str) -> Iterator[Problem]:
         yield Problem(where, str(error), "Use a name of the IANA time zone database.")
 
 
-def _http(section: HttpSection) -> Iterator[Problem]:
+def _listener(section: ListenerSection, where: str) -> Iterator[Problem]:
     if not section.local and not section.allowed_hosts:
         fix = 'List under which names clients reach it, for example allowed_hosts = ["remit.example.org"].'
-        yield Problem("http.allowed_hosts", "missing for an address that others can reach", fix)
+        yield Problem(f"{where}.allowed_hosts", "missing for an address that others can reach", fix)
     if any("*" in entry.removesuffix(":*") for entry in (*section.allowed_hosts, *section.allowed_origins)):
         fix = "Spell every host and origin out; only a port may be any (:*)."
-        yield Problem("http.allowed_hosts", "a wildcard", fix)
+        yield Problem(f"{where}.allowed_hosts", "a wildcard", fix)
+
+
+def _http(section: HttpSection) -> Iterator[Problem]:
+    yield from _listener(section, "http")
     if section.public_url is not None and not is_safe_url(section.public_url):
         fix = "Use https://…; http:// only for a loopback address."
         yield Problem("http.public_url", "not an address to send a token to", fix)
