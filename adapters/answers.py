@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final, TypeAlias
 
 from capabilities.strict_json import JsonValue, StrictJsonError, loads
+from execution.core.failures import Answer, FailureClass, Lost, Refused
 
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 JSON_DEPTH_MAX: Final = 32
@@ -42,6 +43,13 @@ class NoReply:
 
 class Unreadable(ValueError):
     """The body is not what the system documents. Carries no text of it."""
+
+
+def undocumented(reply: Reply) -> Answer:
+    """What an answer proves that the system's adapter does not know: 429 is a refusal everywhere, all else is doubt."""
+    if reply.status == 429:
+        return Refused(failure=FailureClass.TRANSIENT, code="rate_limited", retry_after_s=reply.retry_after_s)
+    return Lost(code=f"http_{reply.status}")
 
 
 def parse(body: bytes) -> JsonValue:

@@ -55,13 +55,6 @@ _TCP_ESTABLISHED: Final = 1
 Judge = Callable[[Reply], Answer]
 
 
-def undocumented(reply: Reply) -> Answer:
-    """What an answer proves that the system's adapter does not know: 429 is a refusal everywhere, all else is doubt."""
-    if reply.status == 429:
-        return Refused(failure=FailureClass.TRANSIENT, code="rate_limited", retry_after_s=reply.retry_after_s)
-    return Lost(code=f"http_{reply.status}")
-
-
 class HttpSystem:
     """One system: its base URL, its credentials, its limits. Holds one client for reads.
 

@@ -18,8 +18,8 @@ import json
 import re
 from typing import Final
 
-from adapters.answers import JsonObject, NoReply, Reply, Unreadable, parse_object, text
-from adapters.http import CONNECT_S, READ_S, HttpSystem, undocumented
+from adapters.answers import JsonObject, NoReply, Reply, Unreadable, parse_object, text, undocumented
+from adapters.http import CONNECT_S, READ_S, HttpSystem
 from execution.core.definition import Prepared
 from execution.core.failures import (
     Absent,

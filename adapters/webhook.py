@@ -29,8 +29,8 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
-from adapters.answers import Reply
-from adapters.http import CONNECT_S, READ_S, HttpSystem, undocumented
+from adapters.answers import Reply, undocumented
+from adapters.http import CONNECT_S, READ_S, HttpSystem
 from execution.core.definition import Prepared
 from execution.core.failures import Answer, FailureClass, Landed, Lost, Receipt, Refused, Unprepared, Unsent
 from execution.core.quiescence import Bounds

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from adapters.answers import Reply
-from adapters.http import undocumented
+from adapters.answers import Reply, undocumented
 from adapters.wordpress_posts import error_code
 from execution.core.failures import Answer, FailureClass, Refused
 

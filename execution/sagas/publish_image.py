@@ -95,6 +95,7 @@ UPLOAD_FEATURED_IMAGE: Final[Step[Ports]] = Step(
     effect=EffectClass.COMPENSABLE,
     action=Action(
         system=SYSTEM,
+        per_site=True,
         operation=OPERATION,
         forward=_upload,
         observe=look_at_image,
@@ -108,6 +109,7 @@ UPLOAD_FEATURED_IMAGE: Final[Step[Ports]] = Step(
     ),
     compensation=Action(
         system=SYSTEM,
+        per_site=True,
         operation="delete_image",
         forward=_delete,
         observe=_find_deleted,
