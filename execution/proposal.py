@@ -203,6 +203,7 @@ class CommandView:
     verified_at_ms: int | None
     created_at_ms: int
     updated_at_ms: int
+    trace_id: str | None
     publish_at_ms: int | None
     publish_at_local: str | None
     say_to_user: str

@@ -38,6 +38,7 @@ from execution.sentences import next_action, poll_after_s, say_to_user
 from execution.store import journal, registry
 from execution.store.connection import Connection
 from execution.store.writer import Store
+from execution.tracing import trace_id
 
 _DIVERGED: Final = frozenset({ReviewKind.DRIFT, ReviewKind.DUPLICATE, ReviewKind.CONFLICT})
 _BLOCKING: Final = (
@@ -207,6 +208,7 @@ def view_of(saga: Saga) -> CommandView:
         verified_at_ms=pivot.verified_at_ms if pivot is not None and folded.live else None,
         created_at_ms=root.created_at_ms,
         updated_at_ms=_updated(saga),
+        trace_id=trace_id(root.trace_id),
         publish_at_ms=root.not_before_ms,
         publish_at_local=_local_schedule(root),
         say_to_user=say_to_user(

@@ -24,7 +24,7 @@ from capabilities.errors import KeyFileCode, KeyFileError
 from capabilities.identifiers import is_segment
 from capabilities.keyfile import read_private_file
 from execution.moments import NotAMoment, zone_named
-from server.settings import LOOPBACK, HttpSection, LogLevel, Section, Settings, Timed
+from server.settings import LOOPBACK, HttpSection, ListenerSection, LogLevel, Section, Settings, Timed
 
 CONFIG_NAME: Final = "remit.toml"
 DATABASE_NAME: Final = "remit.db"
@@ -250,6 +250,7 @@ def _check_names(settings: Settings, file: Path) -> None:
         fix = "Remove time_scale, or set [sandbox] start = true: it is for demonstrations only."
         raise ConfigError(f"{file}, engine.time_scale", "real systems cannot be hurried", fix)
     _check_http(settings.http, file)
+    _check_listener(settings.metrics, f"{file}, metrics")
     _check_audit(settings, file)
     for where, timed in _timed(settings):
         for key in ("max_run", "incomplete"):
@@ -267,13 +268,17 @@ def _check_audit(settings: Settings, file: Path) -> None:
         raise ConfigError(f"{file}, audit.notify", f"there is no list {unknown[0]}", fix)
 
 
-def _check_http(section: HttpSection, file: Path) -> None:
+def _check_listener(section: ListenerSection, where: str) -> None:
     if not section.local and not section.allowed_hosts:
         fix = 'List under which names clients reach it, for example allowed_hosts = ["remit.example.org"].'
-        raise ConfigError(f"{file}, http.allowed_hosts", "missing for an address that others can reach", fix)
+        raise ConfigError(f"{where}.allowed_hosts", "missing for an address that others can reach", fix)
     if any("*" in entry.removesuffix(":*") for entry in (*section.allowed_hosts, *section.allowed_origins)):
         fix = "Spell every host and origin out; only a port may be any (:*)."
-        raise ConfigError(f"{file}, http.allowed_hosts", "a wildcard", fix)
+        raise ConfigError(f"{where}.allowed_hosts", "a wildcard", fix)
+
+
+def _check_http(section: HttpSection, file: Path) -> None:
+    _check_listener(section, f"{file}, http")
     if section.public_url is not None and not is_safe_url(section.public_url):
         fix = "Use https://…; http:// only for a loopback address."
         raise ConfigError(f"{file}, http.public_url", "not an address to send a token to", fix)

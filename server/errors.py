@@ -97,6 +97,7 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+KNOWN_CODES: Final = frozenset(_FIXES)
 _RETRYABLE: Final = frozenset(
     {
         "rate_limited",

@@ -131,7 +131,7 @@ def _create_journal(made: Path, installation: str, incarnation: str, now_ms: int
 
 def _free_ports() -> dict[str, int]:
     """Loopback ports that are free now. The sandbox keeps its two, because addresses are part of business keys."""
-    names = ("http_port", "smtp_port", "gateway_port")
+    names = ("http_port", "smtp_port", "gateway_port", "metrics_port")
     with contextlib.ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in names]
         for probe in probes:
@@ -162,6 +162,12 @@ port = {gateway_port}
 # real: behind a front with TLS, the address that agents use and the host that the front passes on.
 # public_url = "https://remit.example.org/mcp"
 # allowed_hosts = ["remit.example.org"]
+
+[metrics]
+# With enabled = true `remit serve --http` answers Prometheus here, at /metrics.
+enabled = false
+host = "127.0.0.1"
+port = {metrics_port}
 
 [issuer]
 # Who holds this file can issue tokens. real: keep it on another machine or under another user.

@@ -169,8 +169,8 @@ class SandboxSection(Section):
     state: str = "sandbox/state.db"
 
 
-class HttpSection(Section):
-    """MCP over Streamable HTTP. TLS is a front's business; `public_url` is then the address that clients use.
+class ListenerSection(Section):
+    """An HTTP address of ours. TLS is a front's business.
 
     Every request names a host and perhaps an origin; those that are not listed are refused. Entries may end in `:*` for
     any port. On a loopback address the loopback names are allowed by themselves; elsewhere `allowed_hosts` must be set.
@@ -178,9 +178,7 @@ class HttpSection(Section):
 
     enabled: bool = False
     host: str = "127.0.0.1"
-    port: int = Field(default=8765, ge=0, le=65_535)
-    path: str = Field(default="/mcp", pattern=r"^/[a-z0-9][a-z0-9/_-]{0,63}$")
-    public_url: str | None = None
+    port: int = Field(ge=0, le=65_535)
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
 
@@ -188,11 +186,6 @@ class HttpSection(Section):
     def local(self) -> bool:
         """Whether only this machine can reach it."""
         return self.host in LOOPBACK
-
-    def url(self) -> str | None:
-        """Where clients reach it; None when only its front's owner could say."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.public_url or (f"http://{host}:{self.port}{self.path}" if self.local else None)
 
     def hosts(self) -> tuple[str, ...]:
         """The Host headers that pass."""
@@ -203,6 +196,31 @@ class HttpSection(Section):
         """The Origin headers that pass; a request without one always does."""
         own = tuple(f"http://{name}{port}" for name in _LOOPBACK_NAMES for port in ("", ":*")) if self.local else ()
         return (*own, *self.allowed_origins)
+
+
+class HttpSection(ListenerSection):
+    """MCP over Streamable HTTP. `public_url`: the address that clients use, when a front is before it."""
+
+    port: int = Field(default=8765, ge=0, le=65_535)
+    path: str = Field(default="/mcp", pattern=r"^/[a-z0-9][a-z0-9/_-]{0,63}$")
+    public_url: str | None = None
+
+    def url(self) -> str | None:
+        """Where clients reach it; None when only its front's owner could say."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url or (f"http://{host}:{self.port}{self.path}" if self.local else None)
+
+
+class MetricsSection(ListenerSection):
+    """Figures for Prometheus, of everybody who works on this journal; exported by `serve` over HTTP."""
+
+    port: int = Field(default=9464, ge=0, le=65_535)
+
+
+class TracesSection(Section):
+    """Where spans go: an OTLP endpoint, for example http://127.0.0.1:4318/v1/traces. Needs the extra `traces`."""
+
+    endpoint: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
 
 class LogSection(Section):
@@ -226,4 +244,6 @@ class Settings(Section):
     audit: AuditSection = AuditSection()
     sandbox: SandboxSection = SandboxSection()
     http: HttpSection = HttpSection()
+    metrics: MetricsSection = MetricsSection()
+    traces: TracesSection = TracesSection()
     log: LogSection = LogSection()

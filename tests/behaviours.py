@@ -180,6 +180,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="The configuration printed for each host parses, and its command starts and serves.",
             source="The design, sections 1 and 9",
         ),
+        "metrics.true": Behaviour(
+            sentence="What Prometheus is told agrees with what happened, and names nobody.",
+            source="The security rules, section 5, threat 52",
+        ),
         "http.end": Behaviour(
             sentence="A gateway that ends answers who waits, and what it acknowledged is on disk.",
             source="The design, laws 13 and 14",

@@ -56,7 +56,10 @@ def serve(
     if http:
         from server.listening import bind
 
-        front = over_http(bind(section.host, section.port), installed(), with_worker=not no_worker)
+        figures = config.settings.metrics
+        metrics = bind(figures.host, figures.port) if figures.enabled else None
+        listener = bind(section.host, section.port)
+        front = over_http(listener, installed(), with_worker=not no_worker, metrics=metrics)
     else:
         from server.mcp_stdio import take_wire
 
