@@ -37,7 +37,7 @@ def with_fixtures(version: str, listing: Listing, calling: Calling) -> Server[An
     async def also_calling(context: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
         if params.name != DIAGNOSTIC:
             return await calling(context, params)
-        wanted = {"requiredCapabilities": {"sampling": {}}}
+        wanted: Any = {"requiredCapabilities": {"sampling": {}}}
         code = mcp_types.MISSING_REQUIRED_CLIENT_CAPABILITY
         raise MCPError(code=code, message="sampling is needed", data=wanted)
 
@@ -57,12 +57,18 @@ def with_fixtures(version: str, listing: Listing, calling: Calling) -> Server[An
     return server
 
 
+class OpenDoor(mcp_http.Door):
+    """A door that asks for no token."""
+
+    token = ""
+
+    async def _authenticated(self, request: Request) -> Capability:
+        return await self._gateway.authenticate(self.token)
+
+
 if __name__ == "__main__":
     token_file, *words = sys.argv[1:]
-
-    async def unguarded(door: mcp_http.Door, request: Request) -> Capability:
-        return await door._gateway.authenticate(Path(token_file).read_text().strip())
-
-    mcp_http.Door._authenticated = unguarded  # type: ignore[method-assign]  # the one thing that the suite cannot do
+    OpenDoor.token = Path(token_file).read_text().strip()
+    mcp_http.Door = OpenDoor  # type: ignore[misc]  # what the suite cannot do: bring a token
     protocol.server_of = with_fixtures
     main(words)
