@@ -33,12 +33,17 @@ class Collector(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def collecting() -> Iterator[tuple[str, list[bytes]]]:
-    handler = type("Handler", (Collector,), {"received": []})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    received: list[bytes] = []
+
+    class Handler(Collector):
+        pass
+
+    Handler.received = received
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/v1/traces", handler.received
+            yield f"http://127.0.0.1:{server.server_address[1]}/v1/traces", received
         finally:
             server.shutdown()
             thread.join()
