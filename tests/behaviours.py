@@ -228,6 +228,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Many rulings are previewed, limited and paced, and each is put to the facts by itself.",
             source="Incident 90",
         ),
+        "readme.front": Behaviour(
+            sentence="Behind the front that the README shows an agent elsewhere reaches the gateway over TLS.",
+            source="README",
+        ),
         "readme.commands": Behaviour(
             sentence="Every command of the README does what it says.",
             source="README",
