@@ -220,6 +220,22 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="What Prometheus is told agrees with what happened, and names nobody.",
             source="The security rules, section 5, threat 52",
         ),
+        "mcp.conformance": Behaviour(
+            sentence="What the MCP conformance suite demands of such a server passes; the rest has a written reason.",
+            source="MCP 2026-07-28 and 2025-11-25, conformance requirements",
+        ),
+        "mcp.older-clients": Behaviour(
+            sentence="Older MCP clients publish once over stdio and HTTP.",
+            source="The design, section 11",
+        ),
+        "mcp.inspector": Behaviour(
+            sentence="The Inspector lists and calls the tools.",
+            source="The design, section 11",
+        ),
+        "trace.linked": Behaviour(
+            sentence="The trace of a proposal is kept and shown with it, and later work is linked to it.",
+            source="MCP, _meta; W3C Trace Context; OpenTelemetry, links",
+        ),
         "http.end": Behaviour(
             sentence="A gateway that ends answers who waits, and what it acknowledged is on disk.",
             source="The design, laws 13 and 14",
@@ -247,6 +263,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
         "review.many": Behaviour(
             sentence="Many rulings are previewed, limited and paced, and each is put to the facts by itself.",
             source="Incident 90",
+        ),
+        "readme.front": Behaviour(
+            sentence="Behind the front that the README shows an agent elsewhere reaches the gateway over TLS.",
+            source="README",
         ),
         "readme.commands": Behaviour(
             sentence="Every command of the README does what it says.",
