@@ -208,6 +208,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Many rulings are previewed, limited and paced, and each is put to the facts by itself.",
             source="Incident 90",
         ),
+        "answers.honest": Behaviour(
+            sentence="No answer to an agent reads as published when it is not, or as failed when something exists.",
+            source="The design, section 8 and law 16",
+        ),
         "readme.commands": Behaviour(
             sentence="Every command of the README does what it says.",
             source="README",
