@@ -92,8 +92,8 @@ def _ended(saga: Saga, what: str, live: bool, given_up: tuple[str, ...]) -> str:
         return f"{what} is published and verified.{gaps} {_seen(saga)}" if live else f"{what} is done.{gaps}"
     why = _ENDINGS.get(root.ending or "", "It failed before it could be published.")
     why = _CORRECTABLE.get(root.error_code or "", why)
-    undone = " What had been prepared was undone." if root.state is State.COMPENSATED else ""
-    return f"{what} was not published. {why}{undone}{_left_behind(saga)}{found}"
+    left = " What had been prepared was undone." if root.state is State.COMPENSATED else _left_behind(saga)
+    return f"{what} was not published. {why}{left}{found}"
 
 
 def _left_behind(saga: Saga) -> str:

@@ -24,14 +24,15 @@ def test_there_are_as_many_situations_as_promised() -> None:
 
 
 LIES = {
-    "pivot in doubt before quiescence": ("_finding_out", lambda word: "It is published."),
+    "pivot in doubt before quiescence": ("_finding_out", lambda word: "It is online."),
     "rejected with a reason": ("_still", lambda *args, **more: "The article is live."),
     "the undoing fails, and the draft is left there": ("_left_behind", lambda saga: ""),
     "published, then trashed by a person": ("_seen", lambda saga: "It is online."),
-    "published, the message was refused": ("_seen", lambda saga: "It was not published."),
-    "in progress: publish": ("next_action", lambda word, done, error_code=None: "stop"),
+    "published, the message was refused": ("_seen", lambda saga: "Nothing was published."),
+    "in progress: publish": ("next_action", lambda word, done, error_code=None: "stop" if done else "fix_input"),
 }
-"""What a careless change would make Remit say, and a situation in which it would be a lie."""
+"""What a careless change would make Remit say, and a situation in which it would be a lie. (The world itself stops at
+the plainest lies; these are for the judge.)"""
 
 
 @pytest.mark.behaviour("answers.honest")
