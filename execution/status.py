@@ -177,7 +177,9 @@ def _word(saga: Saga) -> str:
     for blocker in _BLOCKING:
         if blocker in root.blocked_by and not (blocker is Blocker.AWAITING_APPROVAL and _decided(saga)):
             return blocker
-    return State.RETRY_PENDING if State.RETRY_PENDING in states else root.state
+    if State.RETRY_PENDING in states:
+        return State.RETRY_PENDING
+    return Blocker.FINDING_OPEN if Blocker.FINDING_OPEN in root.blocked_by else root.state
 
 
 def _decided(saga: Saga) -> bool:
@@ -353,7 +355,9 @@ def _retry_safe(folded: Folded) -> str:
         return "nothing_to_retry"
     if folded.unknown:
         return "not_before_reconciled"
-    return "person_decides" if folded.review else "automatic"
+    if folded.review:
+        return "person_decides"
+    return "not_before_reconciled" if folded.unproven else "automatic"
 
 
 def _direction(saga: Saga, folded: Folded) -> str:

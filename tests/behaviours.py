@@ -268,6 +268,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Behind the front that the README shows an agent elsewhere reaches the gateway over TLS.",
             source="README",
         ),
+        "answers.honest": Behaviour(
+            sentence="No answer to an agent reads as published when it is not, or as failed when something exists.",
+            source="The design, section 8 and law 16",
+        ),
         "readme.commands": Behaviour(
             sentence="Every command of the README does what it says.",
             source="README",
