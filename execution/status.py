@@ -13,7 +13,7 @@ from typing import Final
 
 from execution.catalog import Catalog
 from execution.core.apply import landed_receipt
-from execution.core.command import Command, Saga
+from execution.core.command import Command, Saga, receipt_of
 from execution.core.events import Event
 from execution.core.states import (
     IN_DOUBT,
@@ -284,7 +284,13 @@ def _step(row: Command) -> StepView:
         error_code=row.error_code,
         completed_at_ms=row.completed_at_ms,
         next_check_at_ms=row.next_check_at_ms or row.next_retry_at_ms,
+        key_strategy=_key_strategy(row),
     )
+
+
+def _key_strategy(row: Command) -> str | None:
+    known = receipt_of(row.receipt).data.get("key_strategy") if row.receipt else None
+    return known if isinstance(known, str) else None
 
 
 def _reviews(saga: Saga) -> list[ReviewView]:

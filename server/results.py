@@ -52,6 +52,7 @@ class Step(Result):
     error_code: str | None = None
     completed_at: str | None = None
     next_check_at: str | None = None
+    key_strategy: str | None = Field(default=None, description="slug or plugin: by what the object is known as ours")
 
 
 class Answers(Result):
@@ -336,6 +337,7 @@ def _step(step: StepView, detailed: bool) -> Step:
         error_code=step.error_code,
         completed_at=moment(step.completed_at_ms),
         next_check_at=moment(step.next_check_at_ms),
+        key_strategy=step.key_strategy,
     )
 
 
