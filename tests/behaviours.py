@@ -160,6 +160,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="On a real WordPress two versions stand as approved, and a person's edit stops the third.",
             source="The design, section 7",
         ),
+        "review.three-ways": Behaviour(
+            sentence="Who rules about a change sees what was approved, what stands there and what would be written.",
+            source="The design, law 11",
+        ),
         "real.plugin": Behaviour(
             sentence="With the shipped plugin a real WordPress refuses a second post and a write over a person's edit.",
             source="The design, section 3; measured",

@@ -17,6 +17,7 @@ from execution.core.definition import Prepared
 from execution.core.failures import (
     Absent,
     Answer,
+    CannotTell,
     FailureClass,
     Foreign,
     Landed,
@@ -174,6 +175,10 @@ class Site:
             return Absent() if post is None else Present(receipt=post.receipt())
 
         return await self.wire.read(look)
+
+    async def texts(self, *, post_id: str) -> Mapping[str, str] | CannotTell:
+        post = self.posts.get(int(post_id))
+        return {} if post is None else {"title": post.title, "content": post.content, "excerpt": post.excerpt}
 
     async def find_public(self, *, slug: str) -> Sighting:
         def look(at_s: float) -> Sighting:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.http_world import address_of, as_configured
 from tests.e2e.world import COMMAND_MAX_S, Home, environment
+from tests.pictures import png
 from tests.repo.test_commands import blocks
 
 ROOT: Final = Path(__file__).parents[2]
@@ -70,6 +71,7 @@ async def test_every_command_of_the_readme_does_what_it_says(tmp_path: Path) -> 
     known: dict[str, str] = {}
     configuration = ""
     home = Home(tmp_path / "remit-home")
+    (tmp_path / "picture.png").write_bytes(png(1))
     with contextlib.ExitStack() as running:
         for command in commands():
             if command.startswith("remit serve"):
