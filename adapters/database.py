@@ -1,7 +1,8 @@
-"""The customer's own table of publications: the port `Publications`.
+"""The customer's own tables of publications and incidents: the port `Publications`.
 
-One row per key, staged → published | cancelled; a cancelled key never comes back (a deliberate repetition has a key of
-its own). How a transaction is made, and what it proves, stands in `adapters.database_link`.
+A publication is one row per key, staged → published → withdrawn, or staged → cancelled; neither end ever comes back (a
+deliberate repetition and a later version have keys of their own). An incident is written once and never changed. How a
+transaction is made, and what it proves, stands in `adapters.database_link`.
 """
 
 from __future__ import annotations
@@ -27,11 +28,20 @@ from execution.core.failures import (
     Sighting,
 )
 from execution.core.quiescence import Bounds
-from execution.ports import Marked, PublicationRecord, Symptom
+from execution.ports import Incident, Marked, PublicationRecord, Symptom
 
 STAGED: Final = "staged"
 PUBLISHED: Final = "published"
 CANCELLED: Final = "cancelled"
+WITHDRAWN: Final = "withdrawn"
+OPEN: Final = "open"
+EARLIER: Final[Mapping[str, tuple[str, ...]]] = {
+    STAGED: (),
+    PUBLISHED: (STAGED,),
+    CANCELLED: (STAGED,),
+    WITHDRAWN: (STAGED, PUBLISHED),
+}
+"""From which statuses a row may still become that one."""
 
 _METADATA: Final = sa.MetaData()
 PUBLICATIONS: Final = sa.Table(
@@ -51,11 +61,27 @@ PUBLICATIONS: Final = sa.Table(
     sa.Column("changed_at", sa.DateTime, nullable=False, server_default=sa.func.now()),
 )
 
+INCIDENTS: Final = sa.Table(
+    "remit_incidents",
+    _METADATA,
+    sa.Column("key", sa.String(512), primary_key=True),
+    sa.Column("publication_key", sa.String(512), nullable=False),
+    sa.Column("site", sa.String(128), nullable=False),
+    sa.Column("article_id", sa.String(128), nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("post_id", sa.String(64), nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("command_id", sa.String(64), nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("opened_at", sa.DateTime, nullable=False, server_default=sa.func.now()),
+)
+
 Row = sa.Row[Any]
 
 
 class SqlPublications:
-    """The table in that database."""
+    """The tables in that database."""
 
     system: Final = "publications"
 
@@ -67,8 +93,9 @@ class SqlPublications:
         return self.database.bounds
 
     def create_table(self) -> None:
-        """Make it where it is missing; for setting up. Raises Unprepared when the database does not let us."""
+        """Make them where they are missing; for setting up. Raises Unprepared when the database does not let us."""
         self.database.create(PUBLICATIONS)
+        self.database.create(INCIDENTS)
 
     def stage(self, record: PublicationRecord) -> Prepared:
         return self.database.prepared("stage", asdict(record), lambda connection: _stage(connection, record))
@@ -78,6 +105,15 @@ class SqlPublications:
 
     def record(self, record: PublicationRecord) -> Prepared:
         return self.database.prepared("record", asdict(record), lambda connection: _record(connection, record))
+
+    def withdraw(self, *, key: str) -> Prepared:
+        return self.database.prepared("withdraw", {"key": key}, lambda connection: _withdraw(connection, key))
+
+    def open_incident(self, incident: Incident) -> Prepared:
+        return self.database.prepared("incident", asdict(incident), lambda connection: _open(connection, incident))
+
+    async def observe_incident(self, incident: Incident) -> Sighting:
+        return await self.database.read(lambda connection: _incident(connection, incident))
 
     async def observe(self, *, key: str, status: str) -> Sighting:
         row = await self.database.read(lambda connection: _row(connection, key))
@@ -92,7 +128,8 @@ class SqlPublications:
         return tuple(Marked(marker=row.key, resource_id=row.key, state=row.status) for row in rows)
 
     async def probe(self) -> tuple[Symptom, ...]:
-        return await self.database.probe(PUBLICATIONS, "publications")
+        publications = await self.database.probe(PUBLICATIONS, "publications")
+        return publications + await self.database.probe(INCIDENTS, "publications")
 
     async def aclose(self) -> None:
         """Let running transactions end."""
@@ -108,18 +145,44 @@ def _stage(connection: sa.Connection, record: PublicationRecord) -> Answer:
 
 def _record(connection: sa.Connection, record: PublicationRecord) -> Answer:
     row = _row(connection, record.key, locked=True)
-    if row is not None and row.status == CANCELLED:
-        return Refused(failure=FailureClass.CONFLICT, code="already_cancelled")
+    if row is not None and row.status in (CANCELLED, WITHDRAWN):
+        return Refused(failure=FailureClass.CONFLICT, code=f"already_{row.status}")
     return _put(connection, row, record, PUBLISHED)
 
 
 def _cancel(connection: sa.Connection, key: str) -> Answer:
+    return _end(connection, key, STAGED, CANCELLED)
+
+
+def _withdraw(connection: sa.Connection, key: str) -> Answer:
+    return _end(connection, key, PUBLISHED, WITHDRAWN)
+
+
+def _end(connection: sa.Connection, key: str, before: str, after: str) -> Answer:
     row = _row(connection, key, locked=True)
-    if row is not None and row.status == CANCELLED:
-        return Landed(receipt=_receipt(key, CANCELLED, row.revision))
-    if row is None or row.status != STAGED:
-        return Refused(failure=FailureClass.CONFLICT, code="not_staged")
-    return _write(connection, row, {"status": CANCELLED}, key, CANCELLED)
+    if row is not None and row.status == after:
+        return Landed(receipt=_receipt(key, after, row.revision))
+    if row is None or row.status != before:
+        return Refused(failure=FailureClass.CONFLICT, code=f"not_{before}")
+    return _write(connection, row, {"status": after}, key, after)
+
+
+def _open(connection: sa.Connection, incident: Incident) -> Answer:
+    known = _incident(connection, incident)
+    if isinstance(known, Foreign):
+        return Refused(failure=FailureClass.CONFLICT, code=known.code)
+    if isinstance(known, Absent):
+        connection.execute(sa.insert(INCIDENTS).values(**asdict(incident), revision=1))
+    return Landed(receipt=_receipt(incident.key, OPEN, 1))
+
+
+def _incident(connection: sa.Connection, incident: Incident) -> Sighting:
+    row = connection.execute(sa.select(INCIDENTS).where(INCIDENTS.c.key == incident.key)).one_or_none()
+    if row is None:
+        return Absent()
+    same = all(getattr(row, name) == value for name, value in asdict(incident).items())
+    receipt = _receipt(incident.key, OPEN, row.revision)
+    return Present(receipt=receipt) if same else Foreign(code="incident_differs", receipt=receipt)
 
 
 def _put(connection: sa.Connection, row: Row | None, record: PublicationRecord, status: str) -> Answer:
@@ -158,6 +221,6 @@ def _sighting(row: Row | None, status: str) -> Sighting:
     receipt = _receipt(row.key, row.status, row.revision)
     if row.status == status:
         return Present(receipt=receipt)
-    if row.status == STAGED:
+    if row.status in EARLIER.get(status, ()):
         return Absent(receipt=receipt)
     return Foreign(code=f"already_{row.status}", receipt=receipt)

@@ -20,7 +20,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from adapters.answers import Reply, Unreadable
+from adapters import wordpress_answers as answers
+from adapters.answers import Reply
 from adapters.http import CONNECT_S, READ_S, HttpSystem
 from adapters.wordpress_media import WordPressMedia
 from adapters.wordpress_posts import (
@@ -31,15 +32,11 @@ from adapters.wordpress_posts import (
     baseline_part,
     candidates,
     differing,
-    error_code,
     expected_part,
     marker_slug,
-    parse_answer,
-    parse_post,
     same_slug,
 )
 from adapters.wordpress_probing import symptoms
-from adapters.wordpress_refusals import CREATE, TRASH, UPDATE, refusal
 from adapters.wordpress_rest import API, Gone, UnknownTerm, WordPressReader
 from execution.core.definition import Prepared
 from execution.core.failures import (
@@ -48,10 +45,7 @@ from execution.core.failures import (
     CannotTell,
     FailureClass,
     Foreign,
-    Landed,
-    Lost,
     Present,
-    Receipt,
     Sighting,
     Unprepared,
 )
@@ -112,12 +106,14 @@ class WordPressSite:
         if not _MARKER.fullmatch(marker):
             raise Unprepared(FailureClass.PERMANENT, "malformed_marker")
         own = {"slug": marker_slug(marker), "status": "draft", **self._meta(article, marker)}
-        return self._write("/posts", {**await self._fields(article), **own}, partial(_created, article=article))
+        return self._write("/posts", {**await self._fields(article), **own}, partial(answers.created, article=article))
 
     async def complete_draft(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
         _checked(post_id)
         fields = {**await self._after_row(article), **self._meta(article)}
-        return self._write(f"/posts/{post_id}", fields, lambda reply: _kept(reply, article), self._if(expected_version))
+        return self._write(
+            f"/posts/{post_id}", fields, lambda reply: answers.kept(reply, article), self._if(expected_version)
+        )
 
     async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
         return await self._put_live(post_id, expected_version, article)
@@ -127,7 +123,9 @@ class WordPressSite:
 
     def trash(self, *, post_id: str, expected_version: str) -> Prepared:
         _checked(post_id)
-        return self._system.write("DELETE", f"{API}/posts/{post_id}", b"", judge=lambda reply: _trashed(reply, post_id))
+        return self._system.write(
+            "DELETE", f"{API}/posts/{post_id}", b"", judge=lambda reply: answers.trashed(reply, post_id)
+        )
 
     async def observe_draft(self, *, marker: str, article: Article, known_id: str | None) -> Sighting:
         known = None if known_id is None else await self._read.by_id(known_id)
@@ -163,7 +161,7 @@ class WordPressSite:
             missing = await self._missing(post, article)
             if isinstance(missing, CannotTell):
                 return missing
-            seen = _live(post, article, missing, self._unkept(article))
+            seen = answers.live(post, article, missing, self._unkept(article))
             if seen.complete or post.version != expected_version:
                 return seen
         if post.version != expected_version:
@@ -180,12 +178,29 @@ class WordPressSite:
         if isinstance(post, CannotTell):
             return post
         if isinstance(post, Gone):
-            return Present(receipt=_without_post(post_id, "gone"))
+            return Present(receipt=answers.without_post(post_id, "gone"))
         if post.is_trashed:
             return Present(receipt=post.receipt())
         if post.version == expected_version and post.status != "publish":
             return Absent(receipt=post.receipt())
         return Foreign(code="live" if post.status == "publish" else "changed", receipt=post.receipt())
+
+    def unpublish(self, *, post_id: str, expected_version: str) -> Prepared:
+        _checked(post_id)
+        judge = partial(answers.unpublished, post_id=post_id)
+        return self._write(f"/posts/{post_id}", {"status": "draft"}, judge, self._if(expected_version))
+
+    async def observe_unpublished(self, *, post_id: str, expected_version: str) -> Sighting:
+        post = await self._read.by_id(post_id)
+        if isinstance(post, CannotTell):
+            return post
+        if isinstance(post, Gone):
+            return Present(receipt=answers.without_post(post_id, "gone"))
+        if post.status == "publish" and post.version == expected_version:
+            return Absent(receipt=post.receipt())
+        if post.status in ("publish", "future"):
+            return Foreign(code="changed" if post.status == "publish" else "scheduled", receipt=post.receipt())
+        return Present(receipt=post.receipt())
 
     async def read(self, *, post_id: str) -> Sighting:
         post = await self._read.by_id(post_id)
@@ -226,7 +241,7 @@ class WordPressSite:
     async def _put_live(self, post_id: str, expected_version: str, article: Article) -> Prepared:
         _checked(post_id)
         fields = {**await self._fields(article), "slug": article.slug, "status": "publish", **self._meta(article)}
-        judge, headers = partial(_put, post_id=post_id, article=article), self._if(expected_version)
+        judge, headers = partial(answers.put, post_id=post_id, article=article), self._if(expected_version)
         return self._write(f"/posts/{post_id}", fields, judge, headers)
 
     def _meta(self, article: Article, marker: str = "") -> dict[str, object]:
@@ -332,52 +347,3 @@ def _holder(rows: tuple[Post, ...], slug: str) -> Post | None:
     """Whoever holds a public slug, a live post before any other."""
     holders = [row for row in rows if same_slug(row.slug, slug) and not row.is_trashed]
     return min(holders, key=lambda row: (row.status != "publish", row.post_id), default=None)
-
-
-def _live(post: Post, article: Article, missing: tuple[str, ...] = (), unkept: tuple[str, ...] = ()) -> Present:
-    lacking = missing if same_slug(post.slug, article.slug) else ("slug", *missing)
-    difference = (*differing(post, article), *unkept, *lacking)
-    receipt = post.receipt(difference)
-    return Present(receipt=receipt, complete=not lacking, mendable=bool(missing), difference=difference)
-
-
-def _created(reply: Reply, article: Article) -> Answer:
-    if reply.status == 201:
-        post = parse_post(parse_answer(reply.body))
-        return Landed(receipt=post.receipt(differing(post, article)))
-    if (reply.status, error_code(reply.body, reply.status)) == (409, "remit_key_exists"):
-        return Lost(code="already_exists")  # an earlier attempt of ours, or a duplicate on the way: the read-back tells
-    return refusal(reply, CREATE)
-
-
-def _put(reply: Reply, post_id: str, article: Article) -> Answer:
-    if reply.status != 200:
-        return refusal(reply, UPDATE)
-    post = parse_post(parse_answer(reply.body))
-    if str(post.post_id) != post_id:
-        raise Unreadable
-    return Landed(receipt=_live(post, article).receipt) if post.status == "publish" else Lost(code="not_published")
-
-
-def _kept(reply: Reply, article: Article) -> Answer:
-    if reply.status != 200:
-        return refusal(reply, UPDATE)
-    post = parse_post(parse_answer(reply.body))
-    return Landed(receipt=post.receipt(differing(post, article)))
-
-
-def _trashed(reply: Reply, post_id: str) -> Answer:
-    if reply.status == 200:
-        post = parse_post(parse_answer(reply.body))
-        return Landed(receipt=post.receipt()) if post.is_trashed else Lost(code="not_trashed")
-    match reply.status, error_code(reply.body, reply.status):
-        case 410, "rest_already_trashed":
-            return Landed(receipt=_without_post(post_id, "trash"))
-        case 404, "rest_post_invalid_id":
-            return Landed(receipt=_without_post(post_id, "gone"))
-        case _:
-            return refusal(reply, TRASH)
-
-
-def _without_post(post_id: str, status: str) -> Receipt:
-    return Receipt(resource_id=post_id, data={"status": status})

@@ -22,7 +22,7 @@ from execution.ports.mail import Mail, Message
 from execution.ports.media import Image, MediaLibrary
 from execution.ports.monitoring import Check, Monitoring
 from execution.ports.probing import Probed, Severity, Symptom
-from execution.ports.publications import PublicationRecord, Publications
+from execution.ports.publications import Incident, PublicationRecord, Publications
 from execution.ports.webhook import Event, Webhook
 from execution.ports.wordpress import Article, WordPress
 
@@ -55,6 +55,7 @@ __all__ = [
     "Event",
     "Ids",
     "Image",
+    "Incident",
     "Lists",
     "Mail",
     "Marked",

@@ -25,8 +25,27 @@ class PublicationRecord:
     command_id: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """Why a publication was taken down, for the customer's own records. `publication_key`: of the row it is about."""
+
+    key: str
+    publication_key: str
+    site: str
+    article_id: str
+    version: int
+    post_id: str
+    url: str
+    reason: str
+    command_id: str
+
+
 class Publications(Protocol):
-    """The customer's SQL table of publications, keyed by our key: staged → published | cancelled."""
+    """The customer's SQL tables of publications and incidents.
+
+    A publication, keyed by our key, goes staged → published → withdrawn, or staged → cancelled. An incident is written
+    once, under a key of its own.
+    """
 
     @property
     def bounds(self) -> Bounds: ...
@@ -41,6 +60,18 @@ class Publications(Protocol):
         """→ published with post id and URL; upsert by key."""
         ...
 
+    def withdraw(self, *, key: str) -> Prepared:
+        """published → withdrawn; refused (CONFLICT `not_published`) when it is anything else."""
+        ...
+
     async def observe(self, *, key: str, status: str) -> Sighting:
         """Present = a row with that key and status; Absent = none, or an earlier status; Foreign = another status."""
+        ...
+
+    def open_incident(self, incident: Incident) -> Prepared:
+        """Insert it; the same again changes nothing, another under its key is refused (CONFLICT `incident_differs`)."""
+        ...
+
+    async def observe_incident(self, incident: Incident) -> Sighting:
+        """Present = a row with that key that says the same; Absent = none; Foreign = it says something else."""
         ...

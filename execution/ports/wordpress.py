@@ -94,6 +94,15 @@ class WordPress(Protocol):
         """Present = in the trash (or gone); Absent = still there as expected; Foreign = changed or live: hands off."""
         ...
 
+    def unpublish(self, *, post_id: str, expected_version: str) -> Prepared:
+        """status=draft of a live post and nothing else: what it says stays as it is."""
+        ...
+
+    async def observe_unpublished(self, *, post_id: str, expected_version: str) -> Sighting:
+        """Present = the public cannot read it (draft, pending, private, in the trash or gone), whoever saw to it;
+        Absent = live as expected; Foreign = live and changed, or about to be (`scheduled`): hands off."""
+        ...
+
     async def read(self, *, post_id: str) -> Sighting:
         """The post as it is now (authenticated, uncached): Present(receipt) or Absent."""
         ...

@@ -178,6 +178,25 @@ class Site:
 
         return await self.wire.read(look)
 
+    def unpublish(self, *, post_id: str, expected_version: str) -> Prepared:
+        number = int(post_id)
+        fields = {"post_id": post_id, "status": "draft", **({"if": expected_version} if self.plugin else {})}
+        return self.wire.request(
+            "unpublish", post_id, fields, lambda request: self._unpublish(request, number, expected_version)
+        )
+
+    async def observe_unpublished(self, *, post_id: str, expected_version: str) -> Sighting:
+        def look(at_s: float) -> Sighting:
+            post = self.at(at_s).get(int(post_id))
+            if post is None:
+                return Present(receipt=Receipt(resource_id=post_id, data={"status": "gone"}))
+            if post.status != "publish":
+                return Present(receipt=post.receipt())
+            expected = post.version == expected_version
+            return Absent(receipt=post.receipt()) if expected else Foreign(code="changed", receipt=post.receipt())
+
+        return await self.wire.read(look)
+
     async def read(self, *, post_id: str) -> Sighting:
         def look(at_s: float) -> Sighting:
             post = self.at(at_s).get(int(post_id))
@@ -285,6 +304,17 @@ class Site:
         new = replace(post, whole=not request.half, revision=post.revision + 1)
         self._set(new)
         self._note(request, "complete", str(number), post.version, new.version)
+        return Landed(receipt=new.receipt())
+
+    def _unpublish(self, request: Request, number: int, expected_version: str) -> Answer:
+        post = self.posts.get(number)
+        if post is None:
+            return Refused(failure=FailureClass.CONFLICT, code="gone")
+        if self.plugin and post.version != expected_version:
+            return Refused(failure=FailureClass.CONFLICT, code="changed")
+        new = replace(post, status="draft", revision=post.revision + 1, owner="remit")
+        self._set(new)
+        self._note(request, "unpublish", str(number), post.version, new.version)
         return Landed(receipt=new.receipt())
 
     def _trash(self, request: Request, number: int) -> Answer:

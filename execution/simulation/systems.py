@@ -21,7 +21,7 @@ from execution.core.failures import (
     Unprepared,
 )
 from execution.core.quiescence import Bounds
-from execution.ports import Message, PublicationRecord
+from execution.ports import Incident, Message, PublicationRecord
 from execution.simulation.wire import Effect, Request, Wire
 from execution.store import artifacts
 from execution.store.writer import Store
@@ -39,11 +39,12 @@ class Row:
 
 
 class Table:
-    """The port `Publications`: one row per key, staged → published | cancelled; a cancelled one never returns."""
+    """The port `Publications`: one row per key, staged → published → withdrawn, or staged → cancelled."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         self.rows: dict[str, Row] = {}
+        self.incidents: dict[str, Incident] = {}
         self._times: list[float] = [0.0]
         self._states: list[dict[str, Row]] = [{}]
 
@@ -60,6 +61,23 @@ class Table:
     def cancel(self, *, key: str) -> Prepared:
         return self.wire.request("cancel", key, {"key": key}, lambda request: self._cancel(request, key))
 
+    def withdraw(self, *, key: str) -> Prepared:
+        return self.wire.request("withdraw", key, {"key": key}, lambda request: self._withdraw(request, key))
+
+    def open_incident(self, incident: Incident) -> Prepared:
+        fields = asdict(incident)
+        return self.wire.request("incident", incident.key, fields, lambda request: self._open(request, incident))
+
+    async def observe_incident(self, incident: Incident) -> Sighting:
+        def look(at_s: float) -> Sighting:
+            known = self.incidents.get(incident.key)
+            receipt = Receipt(resource_id=incident.key, data={"status": "open"})
+            if known is None:
+                return Absent()
+            return Present(receipt=receipt) if known == incident else Foreign(code="incident_differs", receipt=receipt)
+
+        return await self.wire.read(look)
+
     async def observe(self, *, key: str, status: str) -> Sighting:
         def look(at_s: float) -> Sighting:
             row = self._at(at_s).get(key)
@@ -67,7 +85,7 @@ class Table:
                 return Absent()
             if row.status == status:
                 return Present(receipt=_receipt(key, row))
-            if row.status == "staged":
+            if row.status == "staged" or (row.status, status) == ("published", "withdrawn"):
                 return Absent(receipt=_receipt(key, row))
             return Foreign(code=f"already_{row.status}", receipt=_receipt(key, row))
 
@@ -78,7 +96,8 @@ class Table:
 
     def _put(self, request: Request, record: PublicationRecord, status: str) -> Answer:
         row = self.rows.get(record.key)
-        if row is not None and (row.status == "cancelled" or (status == "staged" and row.status != "staged")):
+        ended = row is not None and row.status in ("cancelled", "withdrawn")
+        if row is not None and (ended or (status == "staged" and row.status != "staged")):
             return Refused(failure=FailureClass.CONFLICT, code=f"already_{row.status}")
         if row is not None and row.status == status and row.post_id == record.post_id:
             return Landed(receipt=_receipt(record.key, row))
@@ -91,6 +110,20 @@ class Table:
         if row is None or row.status != "staged":
             return Refused(failure=FailureClass.CONFLICT, code="not_staged")
         return self._set(request, key, "cancelled", row.post_id)
+
+    def _withdraw(self, request: Request, key: str) -> Answer:
+        row = self.rows.get(key)
+        if row is not None and row.status == "withdrawn":
+            return Landed(receipt=_receipt(key, row))
+        if row is None or row.status != "published":
+            return Refused(failure=FailureClass.CONFLICT, code="not_published")
+        return self._set(request, key, "withdrawn", row.post_id)
+
+    def _open(self, request: Request, incident: Incident) -> Answer:
+        if self.incidents.setdefault(incident.key, incident) != incident:
+            return Refused(failure=FailureClass.CONFLICT, code="incident_differs")
+        _note(self.wire, request, "", "open")
+        return Landed(receipt=Receipt(resource_id=incident.key, data={"status": "open"}))
 
     def _set(self, request: Request, key: str, status: str, post_id: str) -> Answer:
         before = self.rows.get(key)

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from execution.core.failures import (
     Refused,
     Unsent,
 )
-from execution.ports import PublicationRecord
+from execution.ports import Incident, PublicationRecord
 from tests.conformance.beds import carry_out
 
 RECORD = PublicationRecord(
@@ -37,6 +38,17 @@ LIVE = PublicationRecord(
     content_hash="h",
     post_id="7",
     url="https://x.test/a/",
+)
+INCIDENT = Incident(
+    key="acme:sql:incident:blog:a:v1",
+    publication_key=RECORD.key,
+    site="blog",
+    article_id="a",
+    version=1,
+    post_id="7",
+    url="https://x.test/a/",
+    reason="a wrong name",
+    command_id="cmd_1",
 )
 
 
@@ -73,6 +85,39 @@ async def test_a_record_goes_from_staged_to_published_under_one_key(table: SqlPu
     assert await carry_out(table.record(LIVE)) == landed("published", 2)
     assert await table.observe(key=RECORD.key, status="published") == Present(receipt=landed("published", 2).receipt)
     assert rows(file) == [("published", "7")]
+
+
+async def test_what_was_published_is_withdrawn_once_and_never_comes_back(table: SqlPublications, file: Path) -> None:
+    refused = Refused(failure=FailureClass.CONFLICT, code="not_published")
+    assert await carry_out(table.withdraw(key=RECORD.key)) == refused
+    await carry_out(table.stage(RECORD))
+    assert await carry_out(table.withdraw(key=RECORD.key)) == refused
+    await carry_out(table.record(LIVE))
+    seen = await table.observe(key=RECORD.key, status="withdrawn")
+    assert seen == Absent(receipt=landed("published", 2).receipt)
+    for _ in range(2):
+        assert await carry_out(table.withdraw(key=RECORD.key)) == landed("withdrawn", 3)
+    assert await table.observe(key=RECORD.key, status="withdrawn") == Present(receipt=landed("withdrawn", 3).receipt)
+    gone = Refused(failure=FailureClass.CONFLICT, code="already_withdrawn")
+    assert await carry_out(table.record(LIVE)) == gone
+    assert await carry_out(table.stage(RECORD)) == gone
+    assert rows(file) == [("withdrawn", "7")]
+
+
+async def test_an_incident_is_written_down_once_and_never_changed(table: SqlPublications, file: Path) -> None:
+    assert await table.observe_incident(INCIDENT) == Absent()
+    for _ in range(2):
+        assert isinstance(await carry_out(table.open_incident(INCIDENT)), Landed)
+    assert isinstance(await table.observe_incident(INCIDENT), Present)
+    other = replace(INCIDENT, reason="something else")
+    assert await carry_out(table.open_incident(other)) == Refused(
+        failure=FailureClass.CONFLICT, code="incident_differs"
+    )
+    assert getattr(await table.observe_incident(other), "code", "") == "incident_differs"
+    with sqlite3.connect(file) as database:
+        found = database.execute("SELECT reason, publication_key, url FROM remit_incidents").fetchall()
+    database.close()
+    assert found == [("a wrong name", RECORD.key, "https://x.test/a/")]
 
 
 async def test_the_same_again_changes_nothing(table: SqlPublications, file: Path) -> None:

@@ -361,3 +361,70 @@ async def test_a_live_post_is_hands_off_for_a_compensation(bed: Bed) -> None:
         for version in (draft.version, live.version):
             seen = foreign(await site.observe_trashed(post_id=draft.resource_id, expected_version=version))
             assert seen.code == "live"
+
+
+# Taking down
+
+
+async def test_taking_a_post_down_changes_nothing_but_its_status_and_it_can_be_published_again(bed: Bed) -> None:
+    async with bed.site() as site:
+        article = fresh_article()
+        draft = await drafted(site, article)
+        live = await published(site, draft, article)
+        look = {"post_id": live.resource_id, "expected_version": live.version}
+        assert await site.observe_unpublished(**look) == Absent(receipt=live)
+        answer = await carry_out(site.unpublish(**look))
+        assert isinstance(answer, Landed), answer
+        down = answer.receipt
+        assert (down.data["status"], down.data["slug"], down.data["raw_hash"]) == (
+            "draft",
+            article.slug,
+            live.data["raw_hash"],
+        )
+        assert await site.observe_unpublished(**look) == Present(receipt=down)
+        assert isinstance(await carry_out(site.unpublish(**look)), Landed)
+
+        now = present(await site.read(post_id=down.resource_id)).receipt
+        again = await carry_out(
+            await site.publish(post_id=now.resource_id, expected_version=now.version, article=article)
+        )
+        assert isinstance(again, Landed), again
+        assert (again.receipt.data["status"], again.receipt.data["slug"]) == ("publish", article.slug)
+        assert again.receipt.resource_id == live.resource_id
+
+
+async def test_a_live_post_that_a_person_changed_is_not_taken_down(bed: Bed) -> None:
+    async with bed.site() as site:
+        article = fresh_article()
+        live = await published(site, await drafted(site, article), article)
+        await bed.person("POST", f"/wp/v2/posts/{live.resource_id}", {"content": "A person's words"})
+        seen = foreign(await site.observe_unpublished(post_id=live.resource_id, expected_version=live.version))
+        assert seen.code == "changed"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "fields", "status"),
+    [
+        ("POST", "", {"status": "draft", "content": "Mine"}, "draft"),
+        ("POST", "", {"status": "private"}, "private"),
+        ("DELETE", "", None, "trash"),
+        ("DELETE", "?force=true", None, "gone"),
+    ],
+)
+async def test_what_a_person_took_down_is_down(
+    bed: Bed, method: str, path: str, fields: dict[str, str] | None, status: str
+) -> None:
+    async with bed.site() as site:
+        article = fresh_article()
+        live = await published(site, await drafted(site, article), article)
+        await bed.person(method, f"/wp/v2/posts/{live.resource_id}{path}", fields)
+        seen = present(await site.observe_unpublished(post_id=live.resource_id, expected_version=live.version))
+        assert seen.receipt.data["status"] == status
+
+
+async def test_taking_down_what_is_gone_is_a_conflict(bed: Bed) -> None:
+    async with bed.site() as site:
+        live = await published(site, await drafted(site, article := fresh_article()), article)
+        await bed.person("DELETE", f"/wp/v2/posts/{live.resource_id}?force=true")
+        answer = await carry_out(site.unpublish(post_id=live.resource_id, expected_version=live.version))
+        assert answer == Refused(failure=FailureClass.CONFLICT, code="gone")

@@ -14,12 +14,13 @@ from adapters.wordpress_media import WordPressMedia
 from execution.core.definition import Prepared
 from execution.core.failures import Answer
 from execution.core.quiescence import Bounds
-from execution.ports import Article, Image, Message, PublicationRecord
+from execution.ports import Article, Image, Incident, Message, PublicationRecord
 
 Hook = Callable[[], Awaitable[None]]
 
 CREATE, STAGE, PUBLISH, UPDATE, RECORD = "create_draft", "stage", "publish", "update", "record"
 TRASH, CANCEL, NOTIFY = "trash", "cancel", "notify"
+UNPUBLISH, INCIDENT, WITHDRAW = "unpublish", "incident", "withdraw"
 COMPLETE, UPLOAD, COMPLETE_IMAGE, DELETE = "complete_draft", "upload", "complete_image", "delete"
 
 
@@ -100,6 +101,9 @@ class Site(WordPressSite):
     def trash(self, *, post_id: str, expected_version: str) -> Prepared:
         return self._passage.through(TRASH, super().trash(post_id=post_id, expected_version=expected_version))
 
+    def unpublish(self, *, post_id: str, expected_version: str) -> Prepared:
+        return self._passage.through(UNPUBLISH, super().unpublish(post_id=post_id, expected_version=expected_version))
+
 
 class Library(WordPressMedia):
     """The adapter of the site's media library."""
@@ -133,6 +137,12 @@ class Publications(SqlPublications):
 
     def record(self, record: PublicationRecord) -> Prepared:
         return self._passage.through(RECORD, super().record(record))
+
+    def withdraw(self, *, key: str) -> Prepared:
+        return self._passage.through(WITHDRAW, super().withdraw(key=key))
+
+    def open_incident(self, incident: Incident) -> Prepared:
+        return self._passage.through(INCIDENT, super().open_incident(incident))
 
 
 class Mail(SmtpMail):

@@ -10,7 +10,7 @@ from execution.core.command import Context
 from execution.core.failures import Absent, Answer, CannotTell, FailureClass, Lost, Receipt, Sighting, Unprepared
 from execution.core.identity import BusinessKey, marker
 from execution.core.quiescence import Bounds
-from execution.ports import Article, Check, Event, Image, Message, Ports, PublicationRecord
+from execution.ports import Article, Check, Event, Image, Incident, Message, Ports, PublicationRecord
 from execution.proposal import Proposal, Stored
 from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
 from execution.sagas.publish_plan import PublishSettings, SiteRules, plan
@@ -151,6 +151,12 @@ class Site:
     async def observe_trashed(self, *, post_id: str, expected_version: str) -> Sighting:
         return self._seen("observe_trashed", post_id=post_id, expected_version=expected_version)
 
+    def unpublish(self, *, post_id: str, expected_version: str) -> Request:
+        return self._request("unpublish", post_id=post_id, expected_version=expected_version)
+
+    async def observe_unpublished(self, *, post_id: str, expected_version: str) -> Sighting:
+        return self._seen("observe_unpublished", post_id=post_id, expected_version=expected_version)
+
     async def read(self, *, post_id: str) -> Sighting:
         return self.reads.get(post_id, Absent())
 
@@ -209,6 +215,16 @@ class Table:
 
     def record(self, record: PublicationRecord) -> Request:
         return self._request("record", record=record)
+
+    def withdraw(self, *, key: str) -> Request:
+        return self._request("withdraw", key=key)
+
+    def open_incident(self, incident: Incident) -> Request:
+        return self._request("open_incident", incident=incident)
+
+    async def observe_incident(self, incident: Incident) -> Sighting:
+        self.calls.append(("observe_incident", {"incident": incident}))
+        return Absent()
 
     async def observe(self, *, key: str, status: str) -> Sighting:
         self.calls.append(("observe", {"key": key, "status": status}))
