@@ -18,14 +18,15 @@ from execution.proposal import Proposal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previous:
-    """What our own journal knows about the object: the newest version that reached its pivot.
+    """What our own journal knows about the object: the newest version that was published.
 
-    `version` 0 means none. post_id, external_version, url and slug are of our last verified write, plan is what was
-    frozen for it; `live` is False
-    after a withdrawal.
+    `version` 0 means none; `generation` is the one of that publication. post_id and external_version are of our last
+    verified write, url, slug and plan (what was frozen) of the publication; `live` is False after a withdrawal. steps:
+    names of those of its steps that succeeded, when they were asked for.
     """
 
     version: int = 0
+    generation: str = ""
     post_id: str | None = None
     external_version: str | None = None
     url: str | None = None
@@ -33,6 +34,7 @@ class Previous:
     live: bool = False
     command_id: str | None = None
     plan: Mapping[str, Any] = field(default_factory=dict)
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,10 @@ class Catalog:
     def known(self) -> frozenset[tuple[str, int]]:
         """The definitions that this process can execute."""
         return frozenset(self._definitions)
+
+    def find(self, name: str, version: int) -> SagaDefinition[Ports] | None:
+        """The definition, None when this process does not have it."""
+        return self._definitions.get((name, version))
 
     @property
     def systems(self) -> frozenset[str]:

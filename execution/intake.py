@@ -20,15 +20,16 @@ from execution.core.command import Command
 from execution.core.draft import Draft
 from execution.core.events import Fact
 from execution.core.identity import BusinessKey, differing, fingerprint, generation_suffix
-from execution.core.states import Phase, Settlement
+from execution.core.states import Settlement
 from execution.history import History, history_of
 from execution.opening import ARTIFACT, Incoming, authority_of, grant_of, grant_until_ms, new_saga, opening
 from execution.ports import Clock, Ids
+from execution.precedence import giving_way
 from execution.proposal import Accepted, IntakeRefused, Proposal, Proposer, Stored
 from execution.settings import EngineSettings
 from execution.store import artifacts, authority, registry
 from execution.store.connection import Connection
-from execution.store.errors import LocksHeld
+from execution.store.errors import LocksHeld, Stale
 from execution.store.units import apply_unit
 from execution.store.writer import Store
 
@@ -70,7 +71,10 @@ class Intake:
             raise IntakeRefused("policy_refused", limit=APPROVALS_MAX, actual=proposer.approvals_required)
         for _ in range(PLAN_TRIES):
             incoming = await self._plan(intent, proposal, proposer)
-            accepted = await self._store.transact(partial(self._accept, incoming=incoming))
+            try:
+                accepted = await self._store.transact(partial(self._accept, incoming=incoming))
+            except Stale:
+                continue
             if accepted is not None:
                 if self._wake is not None and not accepted.deduplicated:
                     self._wake(accepted.command_id)
@@ -96,11 +100,12 @@ class Intake:
             site=proposal.site,
             object_id=proposal.object_id,
             version=proposal.version,
+            generation=proposal.generation,
         )
 
         def known(conn: Connection) -> tuple[Previous, Command | None]:
             newest = registry.newest_generation(conn, key.tenant, key.shown())
-            return self._history(conn, proposer.tenant, proposal).previous, newest
+            return self._history(conn, intent, proposer.tenant, proposal).previous, newest
 
         previous, newest = await self._store.hot(known)
         print_ = fingerprint(proposal.arguments)
@@ -153,8 +158,9 @@ class Intake:
             found[name] = Stored(sha256=sha256, size=known[0], head=known[1])
         return replace(proposal, stored=found) if found else proposal
 
-    def _history(self, conn: Connection, tenant: str, proposal: Proposal) -> History:
-        return history_of(conn, tenant=tenant, site=proposal.site, object_id=proposal.object_id)
+    def _history(self, conn: Connection, intent: Intent, tenant: str, proposal: Proposal) -> History:
+        whole = intent.definition.takes_down
+        return history_of(conn, tenant=tenant, site=proposal.site, object_id=proposal.object_id, whole=whole)
 
     # -- inside the transaction -----------------------------------------------------------------------------------
 
@@ -172,24 +178,16 @@ class Intake:
         if not incoming.plan.params:
             return None
         generation = self._generation(conn, newest, incoming)
-        history = self._history(conn, proposer.tenant, proposal)
+        history = self._history(conn, incoming.intent, proposer.tenant, proposal)
         if history.previous != incoming.previous:
             return None
-        pending = history.pending
-        if pending is not None and pending.object_version > proposal.version:
-            raise IntakeRefused("stale_version", field="version", limit=pending.object_version, actual=proposal.version)
-        if (
-            pending is not None
-            and pending.phase is Phase.POST_PIVOT
-            and incoming.previous.version < pending.object_version
-        ):
-            raise IntakeRefused("earlier_version_in_doubt", field="version", retryable=True)
+        superseded = giving_way(history, incoming.intent, proposal.version, self._catalog)
         self._check_schedule(incoming)
         self._count(conn, proposer)
         self._store_content(conn, incoming)
-        if pending is not None and pending.phase is Phase.PRE_PIVOT:
-            self._supersede(conn, pending, incoming)
-        return self._insert(conn, incoming, replace(incoming.key, generation=generation))
+        for root in superseded:
+            self._supersede(conn, root, incoming)
+        return self._insert(conn, incoming, replace(incoming.key, generation=incoming.key.generation + generation))
 
     def _stopped_by(self, conn: Connection, incoming: Incoming) -> tuple[str, ...]:
         """Restrictions in force. A revoked caller learns nothing; a freeze stops new work, not answers to replays."""
@@ -261,15 +259,15 @@ class Intake:
         for content in incoming.plan.artifacts.values():
             artifacts.put(conn, content, media_type="text/html", now_ms=now, bytes_max=CONTENT_BYTES_MAX)
 
-    def _supersede(self, conn: Connection, pending: Command, incoming: Incoming) -> None:
-        """A later version takes the place of an earlier one that has not reached its pivot: that one unwinds first."""
-        saga = registry.load_saga(conn, pending.command_id)
-        if saga.root.ending is not None:
-            return
-        draft = Draft(saga, actor=incoming.proposer.actor, now_ms=self._clock.now_ms())
-        body = {"code": "superseded", "by_version": incoming.proposal.version}
-        draft.note(pending.command_id, Fact.CANCEL_REQUESTED, body)
-        draft.set(pending.command_id, ending="superseded", next_check_at_ms=self._clock.now_ms())
+    def _supersede(self, conn: Connection, root: Command, incoming: Incoming) -> None:
+        """It gives way: what was prepared is undone before the other saga gets its locks."""
+        draft = Draft(
+            registry.load_saga(conn, root.command_id), actor=incoming.proposer.actor, now_ms=self._clock.now_ms()
+        )
+        ending = "withdrawn" if incoming.intent.definition.takes_down else "superseded"
+        body = {"code": ending, "by_version": incoming.proposal.version}
+        draft.note(root.command_id, Fact.CANCEL_REQUESTED, body)
+        draft.set(root.command_id, ending=ending, next_check_at_ms=self._clock.now_ms())
         draft.announce()
         apply_unit(conn, draft.unit())
 

@@ -59,6 +59,8 @@ def _root(incoming: Incoming, key: BusinessKey, policy: str, now: int, ids: Ids)
         "chain": list(proposer.chain),
         "approvals_required": proposer.approvals_required,
         "policy_hash": policy,
+        "of_generation": proposal.generation,
+        "four_eyes": proposer.four_eyes,
     }
     return Command(
         command_id=command_id,

@@ -27,7 +27,8 @@ class Proposal:
     arguments: everything that means something, JSON values only; it enters the fingerprint, so volatile fields
     (`wait_seconds`, `preview`, `repeat_of`) are not in it and content stands in it as `content_sha256`. content: the
     bytes themselves when they came along (else `payload_ref` names bytes that are already stored). stored: what intake
-    found under arguments that name other stored bytes, by argument. reason: why an operator proposes it; it stands in
+    found under arguments that name other stored bytes, by argument. generation: of the effect that it is about, where
+    that is a deliberate repetition. reason: why an operator proposes it; it stands in
     the journal.
     """
 
@@ -41,6 +42,7 @@ class Proposal:
     payload_ref: str | None = None
     stored: Mapping[str, Stored] = field(default_factory=dict)
     repeat_of: str | None = None
+    generation: str = ""
     reason: str = ""
     correlation_id: str = ""
     trace_id: str | None = None
@@ -53,7 +55,7 @@ class Proposer:
     details: the authorization details as JSON values, snapshot into the grant. chain: identities the agent acts for;
     none of them may approve. grant_until_s, max_uses, max_open_commands, may_repeat, approvals come from the matching
     detail. operator: the person under whose authority it is done without a token (`operator:NAME`); `principal` then
-    says whose proposal it is.
+    says whose proposal it is. four_eyes: none of them may approve it.
     """
 
     principal: str
@@ -71,6 +73,7 @@ class Proposer:
     may_repeat: bool = False
     approvals_required: int = 1
     operator: str = ""
+    four_eyes: bool = True
 
     @property
     def actor(self) -> str:
@@ -93,7 +96,7 @@ class IntakeRefused(Exception):
 
     Codes: idempotency_conflict (with `differing` field names), already_proposed (another principal's; `command_id` only
     when the caller's query scope covers it), token_exhausted, revoked, frozen, stale_version, earlier_version_in_doubt,
-    too_many_open_commands,
+    withdrawal_under_way, not_live, too_many_open_commands,
     repeat_not_granted, repeat_of_unknown, repeat_of_not_newest, not_repeatable_yet, payload_missing, not_an_image,
     unknown_site, schedule_beyond_grant, schedule_missed, unknown_intent, policy_refused.
     """

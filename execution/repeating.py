@@ -17,8 +17,13 @@ from execution.proposal import Proposal, Proposer
 ISSUER: Final = "remit:operators"
 """Stands in grants where a token's issuer would; no token of that issuer can exist."""
 
+GRANT_S: Final = 7 * 86_400
+"""How long the effects of what an operator sets in motion may begin: the most that a grant may last."""
 
-def repetition_of(saga: Saga, catalog: Catalog, *, operator: str, reason: str) -> tuple[Proposal, Proposer]:
+
+def repetition_of(
+    saga: Saga, catalog: Catalog, *, operator: str, reason: str, now_ms: int
+) -> tuple[Proposal, Proposer]:
     """The proposal that opens the next generation of that saga, and under whose authority."""
     root = saga.root
     params: dict[str, Any] = json.loads(root.params)
@@ -30,6 +35,7 @@ def repetition_of(saga: Saga, catalog: Catalog, *, operator: str, reason: str) -
         version=root.object_version,
         arguments=params["arguments"],
         payload_ref=root.payload_ref,
+        generation=params["of_generation"],
         repeat_of=root.command_id,
         reason=reason,
     )
@@ -39,13 +45,22 @@ def repetition_of(saga: Saga, catalog: Catalog, *, operator: str, reason: str) -
         principal=root.principal,
         decision_id=root.decision_id,
         chain=tuple(params["chain"]),
+        four_eyes=params["four_eyes"],
+        now_ms=now_ms,
     )
 
 
 def proposer_for(
-    operator: str, *, tenant: str, principal: str, decision_id: str, chain: tuple[str, ...] = ()
+    operator: str,
+    *,
+    tenant: str,
+    principal: str,
+    decision_id: str,
+    now_ms: int,
+    chain: tuple[str, ...] = (),
+    four_eyes: bool = True,
 ) -> Proposer:
-    """Who proposes when an operator does: no token, no uses to count, a grant of the default length."""
+    """Who proposes when an operator does: no token, no uses to count, a grant that outlasts an approval."""
     return Proposer(
         principal=principal,
         client_id="remit",
@@ -55,5 +70,7 @@ def proposer_for(
         key_id="",
         decision_id=decision_id,
         chain=chain,
+        grant_until_s=now_ms // 1000 + GRANT_S,
         operator=operator,
+        four_eyes=four_eyes,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from execution.core.command import Saga
@@ -28,6 +29,7 @@ _ENDINGS: Final = {
     "approval_expired": "Nobody approved it in time.",
     "cancelled": "It was cancelled.",
     "superseded": "A later version was proposed in its place.",
+    "withdrawn": "An operator has the article taken down.",
     "revoked": "The authority to do it was revoked.",
     "abandoned": "A person decided to abandon it.",
 }
@@ -49,36 +51,54 @@ _GAPS: Final = {
 _OPEN: Final = frozenset({*IN_DOUBT, State.NEEDS_REVIEW, State.CONFLICT, State.FAILED})
 
 
-def say_to_user(
-    saga: Saga,
-    word: str,
-    *,
-    live: bool,
-    unproven: bool,
-    unknown: tuple[str, ...],
-    review: tuple[str, ...],
-    given_up: tuple[str, ...],
-) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the sentences are made of.
+
+    word: the one state shown. past: what the object is once it has succeeded ("published"). proven: the pivot's effect
+    was read back. live: it is what stands there. later: what has become of the object since, by another command.
+    unproven: the pivot may have happened, and nothing proves it.
+    """
+
+    word: str
+    past: str
+    proven: bool
+    live: bool
+    later: str | None
+    unproven: bool
+    unknown: tuple[str, ...]
+    review: tuple[str, ...]
+    given_up: tuple[str, ...]
+
+
+def say_to_user(saga: Saga, told: Told) -> str:
     """One or two sentences, true whatever the reader skips."""
-    what = f"{saga.root.object_id} version {saga.root.object_version}"
+    what, past = f"{saga.root.object_id} version {saga.root.object_version}", told.past
     if saga.root.is_terminal:
-        return _ended(saga, what, live, given_up)
-    if live:
-        return f"{what} is published{_gaps(saga)}. {_still(word, unknown, review, live=True)} {_seen(saga)}"
+        return _ended(saga, what, told)
+    if told.proven:
+        return f"{_has_become(saga, what, told)} {_still(told)} {_seen(saga, told)}"
     if _landed(saga):
-        return f"{what} was published, and what stands there now is not what was published. A person must look."
+        return f"{what} was {past}, and what stands there now is not what was {past}. A person must look."
     if _unfinished(saga):
         return f"{what} stands on the site and is not complete yet. Remit is completing it."
-    if unproven:
-        return f"It is not known yet whether {what} was published. {_finding_out(word)} Do not propose it elsewhere."
-    return f"{what} is not published. {_still(word, unknown, review, live=False)}"
+    if told.unproven:
+        return f"It is not known yet whether {what} was {past}. {_finding_out(told.word)} Do not propose it elsewhere."
+    return f"{what} is not {past}. {_still(told)}"
 
 
-def _seen(saga: Saga) -> str:
+def _has_become(saga: Saga, what: str, told: Told) -> str:
+    if told.later is not None:
+        return f"{what} was {told.past}. {told.later}"
+    return f"{what} is {told.past}{_gaps(saga)}."
+
+
+def _seen(saga: Saga, told: Told) -> str:
     """A claim about the outside has an age: people may have changed it since."""
     pivot = next(row for row in saga.members if row.effect_class is EffectClass.PIVOT)
-    assert pivot.verified_at_ms is not None, "what is live was verified"
-    return f"It was last seen there at {spelt(pivot.verified_at_ms)}."
+    assert pivot.verified_at_ms is not None, "what is proven was verified"
+    seen = "It was last seen there at" if told.live else "That was last seen at"
+    return f"{seen} {spelt(pivot.verified_at_ms)}."
 
 
 def _gaps(saga: Saga) -> str:
@@ -107,20 +127,22 @@ def _finding_out(word: str) -> str:
     return "Remit is finding out." if word in IN_DOUBT else "It was begun, and no answer has been recorded yet."
 
 
-def _ended(saga: Saga, what: str, live: bool, given_up: tuple[str, ...]) -> str:
-    root = saga.root
+def _ended(saga: Saga, what: str, told: Told) -> str:
+    root, past = saga.root, told.past
     found = f" {_LOOK}" if any(review.closed_at_ms is None for review in saga.reviews) else ""
     if root.state is State.SUCCESS:
-        gaps = (f" These steps were given up by a person: {', '.join(given_up)}." if given_up else "") + found
-        if not live and _landed(saga):
-            return f"{what} was published, and what stands there now is not what was published.{gaps}"
-        if live:
-            return f"{what} is published and verified{_gaps(saga)}.{gaps} {_seen(saga)}"
+        gaps = (f" These steps were given up by a person: {', '.join(told.given_up)}." if told.given_up else "") + found
+        if told.proven and told.later is None:
+            return f"{what} is {past} and verified{_gaps(saga)}.{gaps} {_seen(saga, told)}"
+        if told.proven:
+            return f"{_has_become(saga, what, told)}{gaps}"
+        if _landed(saga):
+            return f"{what} was {past}, and what stands there now is not what was {past}.{gaps}"
         return f"{what} is done{_gaps(saga)}.{gaps}"
-    why = _ENDINGS.get(root.ending or "", "It failed before it could be published.")
+    why = _ENDINGS.get(root.ending or "", f"It failed before it could be {past}.")
     why = _CORRECTABLE.get(root.error_code or "", why)
     left = " What had been prepared was undone." if root.state is State.COMPENSATED else _left_behind(saga)
-    return f"{what} was not published. {why}{left}{found}"
+    return f"{what} was not {past}. {why}{left}{found}"
 
 
 def _left_behind(saga: Saga) -> str:
@@ -136,12 +158,12 @@ def _left_behind(saga: Saga) -> str:
     return f" The effect of {', '.join(left)} was not undone and remains." if left else ""
 
 
-def _still(word: str, unknown: tuple[str, ...], review: tuple[str, ...], *, live: bool) -> str:
-    if unknown:
-        return f"The outcome of {', '.join(unknown)} is not known yet; Remit is finding out."
-    if review:
-        return f"A person must decide about {', '.join(review)}."
-    it, waits = ("What remains", "What remains waits") if live else ("It", "It waits")
+def _still(told: Told) -> str:
+    if told.unknown:
+        return f"The outcome of {', '.join(told.unknown)} is not known yet; Remit is finding out."
+    if told.review:
+        return f"A person must decide about {', '.join(told.review)}."
+    it, waits = ("What remains", "What remains waits") if told.proven else ("It", "It waits")
     waiting: dict[str, str] = {
         Blocker.AWAITING_APPROVAL: f"{waits} for a person's approval.",
         Blocker.HELD: f"{it} is held by an operator.",
@@ -151,7 +173,7 @@ def _still(word: str, unknown: tuple[str, ...], review: tuple[str, ...], *, live
         Blocker.FINDING_OPEN: _LOOK,
         State.COMPENSATING: "What had been prepared is being undone.",
     }
-    return waiting.get(word, "The work goes on.")
+    return waiting.get(told.word, "The work goes on.")
 
 
 def next_action(word: str, done: bool, error_code: str | None = None) -> str:

@@ -7,26 +7,24 @@ for agents. `live` needs a verified pivot; `done` needs an ended saga and nobody
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from execution.catalog import Catalog
-from execution.core.apply import landed_receipt
 from execution.core.command import Command, Saga, receipt_of
+from execution.core.definition import SagaDefinition
 from execution.core.events import Event
 from execution.core.states import (
-    IN_DOUBT,
     ApprovalState,
     Blocker,
     CompensationState,
-    EffectClass,
     Kind,
     Phase,
     ReviewKind,
     State,
 )
-from execution.ports import Clock
+from execution.folding import Folded, fold, is_replaced, later
+from execution.history import Standing, standing_of
+from execution.ports import Clock, Ports
 from execution.proposal import (
     Answers,
     ApprovalView,
@@ -35,20 +33,15 @@ from execution.proposal import (
     StepView,
     WaitingFor,
 )
-from execution.sentences import next_action, poll_after_s, say_to_user
+from execution.sentences import Told, next_action, poll_after_s, say_to_user
 from execution.store import journal, registry
 from execution.store.connection import Connection
 from execution.store.writer import Store
 from execution.tracing import trace_id
 
 _DIVERGED: Final = frozenset({ReviewKind.DRIFT, ReviewKind.DUPLICATE, ReviewKind.CONFLICT})
-_BLOCKING: Final = (
-    Blocker.HELD,
-    Blocker.AWAITING_APPROVAL,
-    Blocker.AWAITING_AUTHORIZATION,
-    Blocker.LOCKED,
-    Blocker.SCHEDULED,
-)
+PUBLISHED: Final = "published"
+"""What an object is said to be once a saga has succeeded whose definition this process does not have."""
 
 
 class StatusReader:
@@ -77,7 +70,7 @@ class StatusReader:
 
         def read(conn: Connection) -> tuple[CommandView, ...]:
             roots = registry.recent(conn, tenant, principal=principal, limit=limit)
-            return tuple(view_of(registry.load_saga(conn, root.command_id)) for root in roots)
+            return tuple(self._told(conn, root.command_id) for root in roots)
 
         return await self._store.read(read)
 
@@ -86,7 +79,7 @@ class StatusReader:
 
         def read(conn: Connection) -> tuple[CommandView, ...]:
             roots, _ = registry.page(conn, wanted, limit=limit)
-            return tuple(view_of(registry.load_saga(conn, root.command_id)) for root in roots)
+            return tuple(self._told(conn, root.command_id) for root in roots)
 
         return await self._store.read(read)
 
@@ -110,86 +103,21 @@ class StatusReader:
 
     def _view(self, conn: Connection, command_id: str) -> CommandView | None:
         found = registry.find(conn, command_id)
-        return None if found is None else view_of(registry.load_saga(conn, found.root_id))
+        return None if found is None else self._told(conn, found.root_id)
+
+    def _told(self, conn: Connection, root_id: str) -> CommandView:
+        saga = registry.load_saga(conn, root_id)
+        root = saga.root
+        definition = self._catalog.find(root.command_type, root.definition_version)
+        return view_of(saga, definition, standing_of(conn, root.tenant, root.workflow_id))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
-    """A saga in the words that answers are made of. unproven: the pivot may have happened, and nothing proves it."""
-
-    word: str
-    live: bool
-    done: bool
-    unknown: tuple[str, ...]
-    review: tuple[str, ...]
-    succeeded: tuple[str, ...]
-    remaining: tuple[str, ...]
-    given_up: tuple[str, ...]
-    pivot: Command | None
-    unproven: bool
-
-
-def fold(saga: Saga) -> Folded:
-    """The one word, and the lists behind it."""
-    forward = [row for row in saga.members if row.compensates is None]
-    pivot = next((row for row in forward if row.effect_class is EffectClass.PIVOT), None)
-    asked = any(review.closed_at_ms is None for review in saga.reviews)
-    unfinished = [row for row in forward if not row.is_terminal and row.state is not State.NEEDS_REVIEW]
-    return Folded(
-        word=_word(saga),
-        live=pivot is not None and pivot.state is State.SUCCESS and pivot.verified_at_ms is not None,
-        done=saga.root.is_terminal and not asked,
-        unknown=_names(saga.members, lambda row: row.state in IN_DOUBT),
-        review=_names(saga.members, lambda row: row.state in (State.NEEDS_REVIEW, State.CONFLICT)),
-        succeeded=_names(forward, lambda row: row.state is State.SUCCESS),
-        remaining=() if saga.root.is_terminal else _names(unfinished, lambda row: True),
-        given_up=_names(forward, lambda row: row.state is State.FAILED),
-        pivot=pivot,
-        unproven=pivot is not None and _unproven(saga, pivot),
-    )
-
-
-def _unproven(saga: Saga, row: Command) -> bool:
-    """Past its fence, or with an attempt that could still have landed."""
-    if row.is_terminal:
-        return False
-    landed = landed_receipt(saga, row) is not None
-    return row.state in IN_DOUBT or row.state is State.RUNNING or landed or bool(saga.open_attempts(row.command_id))
-
-
-def _names(rows: list[Command] | tuple[Command, ...], wanted: Callable[[Command], bool]) -> tuple[str, ...]:
-    return tuple(row.command_type for row in rows if wanted(row))
-
-
-def _word(saga: Saga) -> str:
-    """The most doubtful first."""
-    root, states = saga.root, {row.state for row in saga.members}
-    if root.is_terminal:
-        return root.state
-    if State.RECONCILING in states:
-        return State.RECONCILING
-    if State.OUTCOME_UNKNOWN in states:
-        return State.OUTCOME_UNKNOWN
-    if root.state is State.NEEDS_REVIEW or states & {State.NEEDS_REVIEW, State.CONFLICT}:
-        return State.NEEDS_REVIEW
-    if root.state is State.COMPENSATING:
-        return Blocker.HELD if Blocker.HELD in root.blocked_by else State.COMPENSATING
-    for blocker in _BLOCKING:
-        if blocker in root.blocked_by and not (blocker is Blocker.AWAITING_APPROVAL and _decided(saga)):
-            return blocker
-    if State.RETRY_PENDING in states:
-        return State.RETRY_PENDING
-    return Blocker.FINDING_OPEN if Blocker.FINDING_OPEN in root.blocked_by else root.state
-
-
-def _decided(saga: Saga) -> bool:
-    """A person has answered; the worker has only not taken it up yet."""
-    return bool(saga.approvals) and saga.approvals[-1].state is not ApprovalState.PENDING
-
-
-def view_of(saga: Saga) -> CommandView:
-    """The whole answer about a saga."""
-    root, folded = saga.root, fold(saga)
+def view_of(
+    saga: Saga, definition: SagaDefinition[Ports] | None = None, standing: Standing | None = None
+) -> CommandView:
+    """The whole answer about a saga. definition: the one it runs on, where this process has it. standing: what stands
+    at the object's place now, by whatever command."""
+    root, folded = saga.root, fold(saga, definition, standing)
     pivot = folded.pivot
     waiting = _waiting_for(saga, folded)
     return CommandView(
@@ -217,16 +145,23 @@ def view_of(saga: Saga) -> CommandView:
         publish_at_local=_local_schedule(root),
         say_to_user=say_to_user(
             saga,
-            folded.word,
-            live=folded.live,
-            unproven=folded.unproven,
-            unknown=folded.unknown,
-            review=folded.review,
-            given_up=folded.given_up,
+            Told(
+                word=folded.word,
+                past=definition.past if definition is not None else PUBLISHED,
+                proven=folded.proven,
+                live=folded.live,
+                later=later(saga, standing),
+                unproven=folded.unproven,
+                unknown=folded.unknown,
+                review=folded.review,
+                given_up=folded.given_up,
+            ),
         ),
         next_action=next_action(folded.word, folded.done, root.error_code),
         next_poll_after_s=poll_after_s(folded.word, folded.done),
-        external_version=pivot.external_version if pivot is not None and folded.live else None,
+        external_version=pivot.external_version
+        if folded.proven and pivot and not is_replaced(saga, standing)
+        else None,
         reference=pivot.result_reference if pivot is not None and folded.live else None,
         error_code=root.error_code or next((row.error_code for row in saga.members if row.error_code), None),
         blockers=tuple(sorted(root.blocked_by)),

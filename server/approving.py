@@ -123,6 +123,7 @@ def rendered(shown: Shown) -> list[RenderableType]:
         ("article", f"{subject.get('article_id')} v{subject.get('version')}"),
         ("title", subject.get("title")),
         ("site", f"{target.get('site')} ({target.get('mode')})"),
+        ("reason", subject.get("reason")),
         ("address", target.get("url") or target.get("slug")),
         ("not before", subject.get("publish_at")),
         ("on the site's clock", subject.get("publish_at_local")),

@@ -50,6 +50,8 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
         "stale_version": "This version is not newer than the live one. Use a higher version number.",
         "earlier_version_in_doubt": "It is not known yet whether the version before was published. Query its status "
         "and call again once it has ended.",
+        "withdrawal_under_way": "An operator is taking this article down. Stop, and tell the person you work for.",
+        "not_live": "What is to be taken down is not what is live.",
         "frozen": "Publishing is frozen by an operator. Nothing was accepted. Tell the person you work for.",
         "repeat_of_unknown": "`repeat_of` names no command of this article version. Leave it out, or query the status.",
         "repeat_of_not_newest": "`repeat_of` must name the newest command of this article version.",
@@ -106,6 +108,7 @@ _RETRYABLE: Final = frozenset(
     {
         "rate_limited",
         "earlier_version_in_doubt",
+        "withdrawal_under_way",
         "too_many_open_commands",
         "not_repeatable_yet",
         "unavailable",

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from capabilities.issuer import Outcome, RiskClass
 from execution.core.command import Saga
+from execution.core.events import canonical
 from execution.proposal import Accepted, IntakeRefused, Proposal, Proposer
-from execution.repeating import repetition_of
+from execution.repeating import GRANT_S, proposer_for, repetition_of
+from execution.sagas.withdraw_article import withdrawal_of
+from execution.store import authority
+from execution.store.connection import Connection
 from server.app import Installation
 from server.cli.output import CommandFailed
 from server.errors import from_intake
@@ -13,7 +20,58 @@ from server.errors import from_intake
 async def repeat(at: Installation, command_id: str, *, operator: str, reason: str) -> Accepted:
     """Open the next generation of a command. Raises CommandFailed with what acceptance refused."""
     saga = await _saga(at, command_id)
-    return await propose(at, *repetition_of(saga, at.catalog, operator=operator, reason=reason))
+    now_ms = at.clock.now_ms()
+    return await propose(at, *repetition_of(saga, at.catalog, operator=operator, reason=reason, now_ms=now_ms))
+
+
+async def withdraw(at: Installation, command_id: str, *, operator: str, reason: str) -> Accepted:
+    """Have what a command published taken down. Raises CommandFailed with what acceptance refused.
+
+    The operator's decision is recorded first; under it no token can be issued. Where somebody else could approve it,
+    somebody else must.
+    """
+    publication, now_ms = await _saga(at, command_id), at.clock.now_ms()
+    decision = _decision(at, publication, operator=operator, reason=reason, now_ms=now_ms)
+    await at.store.transact(lambda conn: authority.open_decision(conn, decision))
+    proposer = proposer_for(
+        operator,
+        tenant=at.tenant,
+        principal=operator,
+        decision_id=decision.decision_id,
+        four_eyes=len(at.config.settings.operator) > 1,
+        now_ms=now_ms,
+    )
+    used = False
+    try:
+        accepted = await propose(at, withdrawal_of(publication, reason=reason), proposer)
+        used = not accepted.deduplicated
+    finally:
+        if not used:
+            await at.store.transact(partial(_unused, decision_id=decision.decision_id, by=operator, now_ms=now_ms))
+    return accepted
+
+
+def _unused(conn: Connection, decision_id: str, by: str, now_ms: int) -> None:
+    authority.close_decision(conn, decision_id, by=by, now_ms=now_ms)
+
+
+def _decision(at: Installation, publication: Saga, *, operator: str, reason: str, now_ms: int) -> authority.Decision:
+    root = publication.root
+    return authority.Decision(
+        decision_id=at.ids.new("dec"),
+        tenant=at.tenant,
+        opened_by=operator,
+        intents=canonical(["withdraw"]),
+        resources=canonical([root.target_resource]),
+        evidence=canonical([reason] if reason else []),
+        risk_class=RiskClass.HIGH.value,
+        policy_hash="",
+        outcome=Outcome.APPROVED.value,
+        opened_at_ms=now_ms,
+        valid_until_ms=now_ms + GRANT_S * 1000,
+        tokens_max=0,
+        uses_max=1,
+    )
 
 
 async def propose(at: Installation, proposal: Proposal, proposer: Proposer) -> Accepted:
@@ -34,9 +92,12 @@ async def _saga(at: Installation, command_id: str) -> Saga:
 
 
 _FIXES = {
+    "earlier_version_in_doubt": "A later version may have been published: see `remit ls`, and ask again once it ended.",
     "frozen": "It is frozen: see `remit freeze ls`.",
+    "not_live": "Name the command that published what is live now: see `remit ls`.",
     "not_repeatable_yet": "It has not ended beyond doubt: see `remit why`.",
     "repeat_of_not_newest": "It was repeated already: see `remit ls` for the newest.",
     "revoked": "The agent, decision or client that proposed it was revoked; have it proposed anew.",
+    "withdrawal_under_way": "It is being withdrawn already: see `remit ls`.",
     "stale_version": "A version as high is live or under way; there is nothing to repeat.",
 }

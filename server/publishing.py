@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from execution.catalog import Catalog
-from execution.sagas.publish_article import intent
+from execution.sagas import publish_article, withdraw_article
 from execution.sagas.publish_plan import PublishSettings, SiteRules
 from server.config import Config
 from server.settings import Require, Site
@@ -15,7 +15,8 @@ MAIL_DOMAIN: Final = "remit.invalid"
 
 def catalog_of(config: Config) -> Catalog:
     """Every definition that this process can execute."""
-    return Catalog([intent(publish_settings(config))])
+    settings = publish_settings(config)
+    return Catalog([publish_article.intent(settings), withdraw_article.intent(settings)])
 
 
 def publish_settings(config: Config) -> PublishSettings:

@@ -156,6 +156,18 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="No private address gets a byte of a webhook unless the configuration says so.",
             source="The security rules, section 5, threat 21",
         ),
+        "withdraw.whole": Behaviour(
+            sentence="A withdrawal takes the post down, marks the row, writes the incident and corrects, each once.",
+            source="The design, section 7",
+        ),
+        "withdraw.republish": Behaviour(
+            sentence="What was withdrawn is published again by a later version over the same post.",
+            source="The design, section 7",
+        ),
+        "withdraw.no-lost-update": Behaviour(
+            sentence="A person's edit stops a withdrawal and is kept when it is taken down on their word.",
+            source="The design, laws 7 and 11",
+        ),
         "real.wordpress": Behaviour(
             sentence="On a real WordPress two versions stand as approved, and a person's edit stops the third.",
             source="The design, section 7",

@@ -233,7 +233,11 @@ _RANK: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SagaDefinition(Generic[P]):
     """An ordered saga. Seconds: deadline_s of the whole, approval_ttl_s until an unanswered approval expires,
-    max_lateness_s of a scheduled pivot."""
+    max_lateness_s of a scheduled pivot.
+
+    past: what its object is once it has succeeded, in a word for people ("published"). takes_down: its pivot ends what
+    another saga's made; it takes the place of whatever is under way on the object, and nothing takes its place.
+    """
 
     name: str
     version: int
@@ -243,6 +247,8 @@ class SagaDefinition(Generic[P]):
     deadline_s: float = 7 * 86_400.0
     approval_ttl_s: float = 72 * 3_600.0
     max_lateness_s: float = 3_600.0
+    past: str = "done"
+    takes_down: bool = False
 
     def __post_init__(self) -> None:
         check_names(self)

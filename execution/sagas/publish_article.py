@@ -31,6 +31,7 @@ SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     version=1,
     intent="propose_publish",
     operation="publish",
+    past="published",
     parts=(
         UPLOAD_FEATURED_IMAGE,
         CREATE_WORDPRESS_DRAFT,

@@ -166,13 +166,18 @@ def step_marker(context: Context, system: str, operation: str) -> str:
     """The marker that an effect of this saga carries, from whichever step or gate it is asked."""
     params = PublishParams.of(context.params)
     generation = _GENERATION.search(context.key)
-    key = BusinessKey(
+    key = effect_key(context, params.article_id, params.version, generation.group() if generation else "")
+    return marker(context.installation, key.of(system, operation))
+
+
+def effect_key(context: Context, article_id: str, version: int, generation: str) -> BusinessKey:
+    """The key of a publication of that version, whichever saga asks for it."""
+    return BusinessKey(
         tenant=context.tenant,
-        system=system,
-        operation=operation,
+        system="remit",
+        operation="publish",
         site=context.site,
-        object_id=params.article_id,
-        version=params.version,
-        generation=generation.group() if generation else "",
+        object_id=article_id,
+        version=version,
+        generation=generation,
     )
-    return marker(context.installation, key)

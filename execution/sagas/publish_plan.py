@@ -240,12 +240,12 @@ def _live_slug(previous: Previous) -> str:
 def _mode(arguments: Mapping[str, Any], version: int, previous: Previous) -> tuple[Mode, str | None]:
     """What the pivot writes over, and the version that must still be there then."""
     given = _text(arguments, "base_version") or None
-    if previous.version == 0:
+    if version < previous.version or (previous.live and version == previous.version):
+        raise IntakeRefused("stale_version", field="version", limit=previous.version + 1, actual=version)
+    if previous.version == 0 or (previous.post_id is None and not previous.live):
         if given is not None:
             raise IntakeRefused("base_version_unknown", field="base_version")
         return Mode.FIRST, None
-    if version < previous.version or (previous.live and version == previous.version):
-        raise IntakeRefused("stale_version", field="version", limit=previous.version + 1, actual=version)
     base_version = given or previous.external_version
     if previous.post_id is None or not base_version:
         raise IntakeRefused("base_version_required", field="base_version")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, literal_column, or_, select
 
 from execution.core.command import Approval, Attempt, Command, Review, Saga
 from execution.core.identity import generation_suffix
@@ -22,6 +22,21 @@ ROOTS: Final = C.parent_id.is_(None)
 PAGE_MAX: Final = 500
 GENERATIONS_MAX: Final = 1_000
 """How often one business effect may be repeated deliberately."""
+
+_STEPS: Final = schema.COMMANDS.alias("steps")
+_LANDED_PIVOTS: Final = Query(
+    select(_STEPS)
+    .join_from(schema.COMMANDS, _STEPS, _STEPS.c.root_id == C.command_id)
+    .where(
+        C.tenant == bindparam("tenant_"),
+        C.workflow_id == bindparam("workflow_"),
+        ROOTS,
+        _STEPS.c.effect_class == literal_column("'PIVOT'"),
+        _STEPS.c.state == literal_column("'SUCCESS'"),
+    ),
+    "tenant_",
+    "workflow_",
+)
 
 
 class NotFound(LookupError):
@@ -62,6 +77,11 @@ def workflow_roots(conn: Connection, tenant: str, workflow_id: str) -> tuple[Com
     """Every saga about one business object, in no order."""
     found = statements.fetch(conn, statements.of(conn).workflow_roots, (tenant, workflow_id))
     return tuple(COMMAND.load(row) for row in found)
+
+
+def landed_pivots(conn: Connection, tenant: str, workflow_id: str) -> tuple[Command, ...]:
+    """The pivots that succeeded in all sagas about one business object, in no order."""
+    return tuple(COMMAND.load(row) for row in _LANDED_PIVOTS.rows(conn, tenant, workflow_id))
 
 
 def newest_generation(conn: Connection, tenant: str, key_without_generation: str) -> Command | None:

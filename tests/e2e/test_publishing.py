@@ -132,6 +132,48 @@ def test_a_file_that_is_too_large_is_not_stored(home: Home, tmp_path: Path) -> N
         assert str(limit) in refused.document["error"]["fix"]
 
 
+async def test_what_was_published_is_taken_down_by_an_operator_and_published_again_by_a_later_version(
+    home: Home,
+) -> None:
+    home.issue("--uses", "3", "--open", "2")
+    person = home.path / "tokens" / "anna"
+    issued = home.remit("token", "issue", "--agent", "anna", "--query-only", "--any", "--out", str(person))
+    assert issued.code == 0
+    async with agent(home) as writer, agent(home, "--no-worker", "--token-file", str(person)) as reader:
+        first = (await writer.propose(notify=["team"]))["command_id"]
+        await writer.settled(first)
+        assert home.approve(first).code == 0
+        assert (await writer.settled(first))["live"] is True
+
+        down = home.remit("withdraw", first, "--reason", "a wrong name").document["command_id"]
+        assert home.remit("withdraw", first, "--reason", "a wrong name").document["deduplicated"] is True
+        assert (await reader.settled(down))["state"] == "AWAITING_APPROVAL"
+        shown = home.remit("approve", down, "--show")
+        assert (shown.document["subject"]["target"]["mode"], shown.document["subject"]["reason"]) == (
+            "withdraw",
+            "a wrong name",
+        )
+        assert published(home) == ["how-to-brew-coffee"]
+        refused = await writer.refused("propose_publish", **{**ARTICLE, "version": 2, "title": "Better"})
+        assert refused["code"] == "withdrawal_under_way"
+        assert home.approve(down).code == 0
+        assert (await reader.settled(down))["state"] == "SUCCESS"
+        assert published(home) == []
+        told = await status(writer, first)
+        assert (told["live"], told["say_to_user"]) == (
+            False,
+            "article-0028 version 1 was published. It was withdrawn since.",
+        )
+        second = (await writer.propose(version=2, title="Better"))["command_id"]
+        await writer.settled(second)
+        assert home.approve(second).code == 0
+        assert (await writer.settled(second))["live"] is True
+        assert published(home) == ["how-to-brew-coffee"]
+        assert home.remit("verify").document["ok"] is True
+        late = home.remit("withdraw", first, "--reason", "again")
+        assert (late.code, late.document["error"]["code"]) == (1, "idempotency_conflict")
+
+
 async def test_a_preview_accepts_nothing(home: Home) -> None:
     home.issue()
     async with agent(home) as writer:

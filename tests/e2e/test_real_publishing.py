@@ -178,3 +178,45 @@ class Story:
         heard = answer(await self.reader.call("query_command_status", command_id=command_id))
         told = ("state", "live", "done", "url", "external_version", "say_to_user", "next_action")
         assert {key: heard.get(key) for key in told} == {key: known.get(key) for key in told}
+
+
+async def test_what_is_taken_down_is_gone_for_readers_kept_in_the_site_and_published_again_by_a_later_version(
+    wordpress: WordPress, smtp: Mailbox, tmp_path: Path
+) -> None:
+    home, name = real_home(tmp_path, wordpress, smtp), fresh_name()
+    home.issue("--uses", "3", "--open", "2")
+    person = replace(home, holder="anna")
+    person.issue("--query-only", "--any", agent="anna")
+    proposal = {"article_id": name, "version": 1, "site": "blog", "title": f"Down {name}", "content": "Readable words."}
+    async with agent(home, "--no-worker") as writer, agent(person, "--no-worker") as reader:
+        with working(home):
+            first = (await writer.settled((await writer.propose(**proposal))["command_id"]))["command_id"]
+            assert home.approve(first).code == 0
+            live = await writer.settled(first)
+            assert (live["live"], page(live["url"])[0]) == (True, 200)
+            (before,) = rows_of(wordpress, name)
+
+            down = home.remit("withdraw", first, "--reason", "a wrong name").document["command_id"]
+            assert (await reader.settled(down))["state"] == "AWAITING_APPROVAL"
+            assert page(live["url"])[0] == 200
+            assert home.approve(down).code == 0
+            assert (await reader.settled(down))["state"] == "SUCCESS"
+            (after,) = rows_of(wordpress, name)
+            assert (after.status, page(live["url"])[0]) == ("draft", 404)
+            assert (after.post_id, after.slug, after.title, after.content) == (
+                before.post_id,
+                before.slug,
+                before.title,
+                before.content,
+            )
+            assert [row["status"] for row in home.publications()] == ["withdrawn"]
+
+            second = (await writer.propose(**proposal | {"version": 2, "content": "Better words."}))["command_id"]
+            assert (await writer.settled(second))["state"] == "AWAITING_APPROVAL"
+            assert home.approve(second).code == 0
+            again = await writer.settled(second)
+            assert (again["live"], again["url"]) == (True, live["url"])
+            code, html = page(live["url"])
+            assert (code, "Better words." in html) == (200, True)
+            assert next(row for row in rows_of(wordpress, name) if row.status == "publish").post_id == before.post_id
+    assert home.remit("verify").document["ok"] is True

@@ -65,8 +65,24 @@ def check_honest(view: CommandView, saga: Saga, before: Reality, after: Reality)
     `saga` names what is spoken of; what is judged is the view.
     """
     _words_agree(view)
+    if view.intent == "ARTICLE_WITHDRAW":
+        _withdrawal_holds(view, saga, before, after)
+        return
     _claims_hold(view, saga, after)
     _denials_hold(view, saga, before)
+
+
+def _withdrawal_holds(view: CommandView, saga: Saga, before: Reality, after: Reality) -> None:
+    post_id = json.loads(saga.root.params)["plan"]["post_id"]
+    pivot = saga.named("UNPUBLISH_WORDPRESS_POST")
+    assert not view.live, view
+    if re.search(r"\bis withdrawn\b", view.say_to_user):
+        assert after.status_of(post_id) != "publish", view
+        assert view.answers.executed == "yes", view
+    if view.answers.executed == "no" and pivot is not None and pivot.attempt_count > 0:
+        assert before.status_of(post_id) == "publish", view
+    if "MARK_PUBLICATION_WITHDRAWN" in view.answers.succeeded:
+        assert "withdrawn" in [row["status"] for row in after.rows], view
 
 
 def _words_agree(view: CommandView) -> None:
@@ -81,7 +97,7 @@ def _words_agree(view: CommandView) -> None:
     assert (answers.retry_safe == "nothing_to_retry") == view.done, view
     assert answers.resumable == (view.state not in TERMINAL), view
     assert (view.reviews != ()) <= (answers.human is not None), view
-    assert view.live == (answers.executed == "yes" and view.verified_at_ms is not None), view
+    assert view.live <= (answers.executed == "yes" and view.verified_at_ms is not None), view
     if view.done:
         assert answers.remaining == (), view
         assert view.waiting_for is None, view
@@ -103,7 +119,7 @@ def _claims_hold(view: CommandView, saga: Saga, real: Reality) -> None:
     if "STAGE_PUBLICATION_RECORD" in succeeded:
         assert real.row(saga) != "none", view
     if "RECORD_PUBLICATION" in succeeded:
-        assert real.row(saga) == "published", view
+        assert real.row(saga) in ("published", "withdrawn"), view
     if "SEND_NOTIFICATION" in succeeded and not _ruled(saga, "SEND_NOTIFICATION"):
         assert real.mails(saga) >= 1, view
     if "was undone" in says or view.state == "COMPENSATED":
@@ -115,7 +131,7 @@ def _denials_hold(view: CommandView, saga: Saga, real: Reality) -> None:
     if re.search(r"\b(is|was) not published\b", says) or view.answers.executed == "no":
         assert not real.shows(saga), (says, view.answers, view.state, [(s.name, s.state) for s in view.steps])
     notice = next((step for step in view.steps if step.name == "SEND_NOTIFICATION"), None)
-    if notice is not None and notice.attempts == 0:
+    if notice is not None and notice.attempts == 0 and not saga.root.generation:  # a repetition says the same again
         assert real.mails(saga) == 0, view
 
 

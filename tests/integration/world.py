@@ -34,11 +34,12 @@ from execution.orchestrator import drive_saga
 from execution.ports import Ports
 from execution.proposal import Accepted, CommandView, Proposal, Proposer
 from execution.recovery import doubt_everything
-from execution.repeating import repetition_of
-from execution.sagas.publish_article import intent
+from execution.repeating import proposer_for, repetition_of
+from execution.sagas import publish_article, withdraw_article
 from execution.sagas.publish_plan import PublishSettings, SiteRules
+from execution.sagas.withdraw_article import withdrawal_of
 from execution.settings import EngineSettings
-from execution.status import StatusReader, view_of
+from execution.status import StatusReader
 from execution.store import artifacts, authority
 from execution.store.batch import Job
 from execution.store.executors import ThreadExecutor
@@ -241,7 +242,17 @@ class World:
         """The id of an operator's repetition of that command."""
         catalog = self.first.worker.env.catalog
         saga = await self.saga(command_id)
-        return await self.accepted(*repetition_of(saga, catalog, operator=operator, reason="once more"))
+        now_ms = self.clock.now_ms()
+        again = repetition_of(saga, catalog, operator=operator, reason="once more", now_ms=now_ms)
+        return await self.accepted(*again)
+
+    async def withdrawal(self, command_id: str, operator: str = "operator:olivia", **proposer: Any) -> str:
+        """The id of an operator's withdrawal of what that command published."""
+        now_ms = self.clock.now_ms()
+        by = proposer_for(
+            operator, tenant="acme", principal=operator, decision_id="dec_down", now_ms=now_ms, **proposer
+        )
+        return await self.accepted(withdrawal_of(await self.saga(command_id), reason="a wrong name"), by)
 
     async def approve(self, command_id: str, operator: str = "operator:olivia") -> Approval:
         _, approval = await self.operations.pending(command_id)
@@ -332,7 +343,7 @@ class World:
         what it claims must still be there afterwards."""
         before = self.reality()
         saga = await self.saga(command_id)
-        view = view_of(saga)
+        view = await self.view(command_id)
         check_honest(view, saga, before, self.reality())
         self.observed += 1
         return view
@@ -395,7 +406,7 @@ async def _process(
     identity = await establish(store, installation=INSTALLATION, incarnation=ids.new("inc"), now_ms=clock.now_ms())
     if identity.changed:
         await doubt_everything(store, clock, ids, identity.incarnation)
-    catalog = Catalog([intent(publish)])
+    catalog = Catalog([publish_article.intent(publish), withdraw_article.intent(publish)])
     own = replace(ports, artifacts=StoredArtifacts(store))
     worker = Worker(
         store=store,
@@ -486,10 +497,10 @@ async def world_at(
         await sandbox.stop()
 
 
-async def person(url: str, post_id: int | None, fields: dict[str, Any], method: str = "POST") -> None:
+async def person(url: str, post_id: int | None, fields: dict[str, Any] | None, method: str = "POST") -> None:
     """An administrator saves a post in the browser, makes one or throws one away: a request Remit knows nothing of."""
     host, port = url.removeprefix("http://").split(":")
-    body = json.dumps(fields).encode()
+    body = b"" if fields is None else json.dumps(fields).encode()
     login = base64.b64encode(b"admin:sandbox-admin").decode()
     place = "" if post_id is None else f"/{post_id}"
     head = (
