@@ -128,6 +128,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A message is sent at most once, whatever happens to its answer.",
             source="The design, laws 3 and 8",
         ),
+        "version.supersedes": Behaviour(
+            sentence="A later version takes the place of an earlier one before any of its fences, and waits after it.",
+            source="The design, law 11",
+        ),
         "cache.accepted-is-not-removed": Behaviour(
             sentence="A purge that was accepted and removed nothing is seen in what readers are served.",
             source="The facts about external systems, section 3",

@@ -7,8 +7,8 @@ import pytest
 from adapters.sandbox.faults import FaultKind
 from execution.core.states import Verdict
 from execution.proposal import IntakeRefused
-from tests.integration.passage import CREATE, PUBLISH, RECORD, STAGE, TRASH, UPDATE
-from tests.integration.world import World, proposal
+from tests.integration.passage import CANCEL, CREATE, PUBLISH, RECORD, STAGE, TRASH, UPDATE
+from tests.integration.world import PROPOSER, World, proposal
 
 FIRST, SECOND, THIRD = "<p>First</p>", "<p>Second</p>", "<p>Third</p>"
 
@@ -145,4 +145,104 @@ async def test_many_versions_at_once_end_with_the_newest_live_and_nothing_left_o
     await world.settle(ids[2])
     real = world.reality()
     assert [post["content"].strip() for post in real.live] == ["<p>3</p>"]
+    assert real.with_status("draft") == []
+
+
+async def third_over_second(world: World) -> str:
+    """The id of a third version that is approved, over a second that is live."""
+    await publish_first(world)
+    second = await world.until_approval(proposal(version=2, content=SECOND, content_format="html"))
+    await world.approve(second)
+    assert (await world.settle(second)).live
+    world.passage.sent.clear()
+    return await world.accepted(proposal(version=3, content=THIRD, content_format="html"))
+
+
+FOURTH = "<p>Fourth</p>"
+
+
+@pytest.mark.behaviour("version.supersedes")
+@pytest.mark.parametrize("step", [CREATE, STAGE, UPDATE])
+async def test_a_fourth_version_that_comes_before_any_fence_of_the_third_takes_its_place(
+    world: World, step: str
+) -> None:
+    third = await third_over_second(world)
+    arrived: list[str] = []
+
+    async def arrive() -> None:
+        arrived.append(await world.accepted(proposal(version=4, content=FOURTH, content_format="html")))
+
+    world.passage.before_fence[step] = arrive
+    if (await world.settle(third)).state == "AWAITING_APPROVAL":
+        await world.approve(third)
+    view = await world.settle(third)
+    made = [CREATE, STAGE][: [CREATE, STAGE, UPDATE].index(step)]
+    undone = [TRASH] if made == [CREATE] else [CANCEL, TRASH] if made else []
+    assert (view.ending, view.done, view.live) == ("superseded", True, False)
+    assert world.passage.sent == [*made, *undone]
+    assert [post["content"].strip() for post in world.reality().live] == [SECOND]
+
+    (fourth,) = arrived
+    await world.settle(fourth)
+    await world.approve(fourth)
+    assert (await world.settle(fourth)).live
+    real = world.reality()
+    assert [(post["id"], post["content"].strip()) for post in real.live] == [(1, FOURTH)]
+    assert real.with_status("draft") == []
+    assert world.passage.sent.count(UPDATE) == 1
+
+
+@pytest.mark.parametrize("fault", [None, FaultKind.DROP_AFTER, FaultKind.DROP_BEFORE])
+async def test_a_fourth_version_that_comes_after_the_fence_of_the_thirds_pivot_waits_and_is_written_over_it(
+    world: World, fault: FaultKind | None
+) -> None:
+    third = await third_over_second(world)
+    await world.settle(third)
+    await world.approve(third)
+    offered = proposal(version=4, content=FOURTH, content_format="html")
+
+    async def too_early() -> None:
+        with pytest.raises(IntakeRefused, match="earlier_version_in_doubt") as caught:
+            await world.propose(offered)
+        assert caught.value.retryable
+
+    if fault is not None:
+        world.arm("POST /wp-json/wp/v2/posts/1", fault)
+    world.passage.before_send[UPDATE] = too_early
+    assert (await world.settle(third)).live
+    assert [post["content"].strip() for post in world.reality().live] == [THIRD]
+    fourth = await world.until_approval(offered)
+    await world.approve(fourth)
+    assert (await world.settle(fourth)).live
+    assert [(post["id"], post["content"].strip()) for post in world.reality().live] == [(1, FOURTH)]
+    third_told = (await world.view(third)).say_to_user
+    assert third_told == "article-0028 version 3 was published. Version 4 was published since."
+
+
+async def test_whoever_is_first_of_a_fence_and_a_later_version_the_later_one_is_live_in_the_end(world: World) -> None:
+    """The third version's worker and the fourth's proposal, in two processes at the same moment."""
+    third = await third_over_second(world)
+    await world.settle(third)
+    await world.approve(third)
+    offered = proposal(version=4, content=FOURTH, content_format="html")
+    async with world.another() as gateway:
+
+        async def arrive() -> str | None:
+            try:
+                return (await gateway.intake.propose(offered, PROPOSER)).command_id
+            except IntakeRefused as refused:
+                codes.append(refused.code)
+                return None
+
+        codes: list[str] = []
+        _, arrived = await asyncio.gather(world.turn(third), arrive())
+    view = await world.settle(third)
+    assert (view.done, view.ending) in [(True, "superseded"), (True, "completed")]
+    assert codes in ([], ["earlier_version_in_doubt"])
+    fourth = arrived or await world.accepted(offered)
+    await world.settle(fourth)
+    await world.approve(fourth)
+    assert (await world.settle(fourth)).live
+    real = world.reality()
+    assert [(post["id"], post["content"].strip()) for post in real.live] == [(1, FOURTH)]
     assert real.with_status("draft") == []

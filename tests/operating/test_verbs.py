@@ -1,0 +1,138 @@
+"""`withdraw`, `repeat`, `hold`, `resume`, `cancel`, `freeze`: what operators do to commands, at their desk."""
+
+import json
+
+import pytest
+
+from tests.desk import OPERATOR, Desk, Finished
+from tests.integration.passage import PUBLISH, UNPUBLISH
+from tests.integration.world import World, proposal
+
+
+async def approved(world: World, office: Desk, command_id: str) -> Finished:
+    shown = (await office.asks("approve", command_id, "--show")).document
+    key = ("--operator-key", str(office.home / "operators" / f"{OPERATOR}.pem"))
+    done = await office.asks("approve", command_id, "--hash", shown["content_hash"], *key)
+    await world.settle(command_id)
+    return done
+
+
+async def test_an_article_is_taken_down_on_the_word_of_its_only_operator(world: World, office: Desk) -> None:
+    publication = await world.published(proposal(notify=["team"]))
+    asked = await office.asks("withdraw", publication, "--reason", "a wrong name")
+    command_id = asked.document["command_id"]
+    assert asked.document == {"command_id": command_id, "withdraws": publication, "deduplicated": False}
+    assert (await office.asks("withdraw", publication, "--reason", "a wrong name")).document["deduplicated"] is True
+    assert (await office.asks("withdraw", publication, "--reason", "another")).error == "idempotency_conflict"
+    assert (await world.settle(command_id)).state == "AWAITING_APPROVAL"
+
+    shown = await office.asks("approve", command_id, "--show")
+    assert (shown.document["subject"]["target"]["mode"], shown.document["subject"]["reason"]) == (
+        "withdraw",
+        "a wrong name",
+    )
+    assert "-<h1>How to brew coffee</h1>" in shown.document["diff"]
+    told = await office.asks("approve", command_id, "--show", as_json=False)
+    assert "a wrong name" in told.stdout
+    assert (await approved(world, office, command_id)).code == 0
+    assert world.reality().live == []
+    status = (await office.asks("status", publication)).document
+    assert (status["state"], status["live"], status["say_to_user"]) == (
+        "SUCCESS",
+        False,
+        "article-0028 version 1 was published. It was withdrawn since.",
+    )
+    assert (await office.asks("status", command_id)).document["say_to_user"].endswith("is withdrawn and verified.")
+    assert (await office.asks("audit", "--pace", "0")).document["findings"] == []
+
+    open_now = [d for d in (await office.asks("decision", "ls")).document["decisions"] if d["open"]]
+    (decision,) = [d for d in open_now if d["intents"] == ["withdraw"]]
+    assert (decision["evidence"], decision["tokens"], decision["opened_by"]) == (
+        ["a wrong name"],
+        "0/0",
+        "operator:olivia",
+    )
+    issued = await office.asks("token", "issue", "--agent", "writer", "--decision", decision["decision_id"])
+    assert issued.code != 0
+
+
+async def test_where_there_is_another_operator_the_one_who_asks_does_not_approve(world: World, office: Desk) -> None:
+    office.rewrite("[operator.olivia]", f'[operator.pat]\nkey = "{_key(office)}"\n[operator.olivia]')
+    publication = await world.published()
+    asked = await office.asks("withdraw", publication, "--operator", "olivia")
+    command_id = asked.document["command_id"]
+    await world.settle(command_id)
+    refused = await approved(world, office, command_id)
+    assert (refused.code, refused.error) == (4, "proposer_cannot_approve")
+    assert len(world.reality().live) == 1
+
+
+def _key(office: Desk) -> str:
+    lines = office.settings.read_text().splitlines()
+    return next(line for line in lines if line.startswith("key = ")).split('"')[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("withdraw", "cmd_none"), "unknown_command"),
+        (("repeat", "cmd_none"), "unknown_command"),
+        (("hold", "cmd_none"), "unknown_command"),
+        (("resume", "cmd_none"), "unknown_command"),
+    ],
+)
+async def test_what_does_not_exist_is_named(world: World, office: Desk, words: tuple[str, ...], code: str) -> None:
+    done = await office.asks(*words)
+    assert (done.code, done.error) == (1, code)
+
+
+async def test_what_cannot_be_done_says_why_and_changes_nothing(world: World, office: Desk) -> None:
+    waiting = await world.until_approval()
+    assert (await office.asks("withdraw", waiting)).error == "not_live"
+    assert (await office.asks("repeat", waiting)).error == "not_repeatable_yet"
+    assert (await office.asks("resume", waiting)).error == "not_held"
+    assert (await office.asks("freeze", "on", "--scope", "system:wordpress")).code == 0
+    assert (await office.asks("freeze", "on")).code == 0
+    await world.approve(waiting)
+    await world.turn(waiting)
+    assert (await office.asks("freeze", "off")).code == 0
+    assert (await office.asks("freeze", "off", "--scope", "system:wordpress")).code == 0
+    assert (await world.settle(waiting)).live
+    late = await office.asks("cancel", waiting)
+    assert (late.code, late.error, "published as post 1" in late.stdout) == (1, "already_ended", True)
+    assert (await office.asks("repeat", waiting)).error == "stale_version"
+    await office.asks("freeze", "on", "--scope", "site:blog")
+    assert (await office.asks("withdraw", waiting)).error == "frozen"
+    assert world.passage.sent.count(PUBLISH) == 1
+    assert UNPUBLISH not in world.passage.sent
+
+
+async def test_a_hold_is_told_and_listed_and_ended(world: World, office: Desk) -> None:
+    command_id = await world.until_approval()
+    assert (await office.asks("hold", command_id, "--reason", "ask the lawyer")).document["held"] is True
+    assert (await office.asks("status", command_id)).document["state"] == "HELD"
+    (found,) = (await office.asks("freeze", "ls")).document["restrictions"]
+    assert (found["scope"], found["reason"]) == (f"freeze:command:{command_id}", "ask the lawyer")
+    why = await office.asks("why", command_id)
+    assert f"remit resume {command_id}" in why.document["next"]
+    assert (await office.asks("resume", command_id)).document["held"] is False
+    assert (await office.asks("freeze", "ls")).document["restrictions"] == []
+    events = (await office.asks("journal", command_id)).document["events"]
+    noted = [event["type"] for event in events if event["actor"] == "operator:olivia"]
+    assert noted == ["HOLD_REQUESTED", "BLOCKED", "RESUME_REQUESTED", "UNBLOCKED"]
+    assert "ask the lawyer" in json.dumps(events)
+
+
+async def test_what_was_cancelled_is_repeated_at_the_desk(world: World, office: Desk) -> None:
+    first = await world.until_approval()
+    assert (await office.asks("cancel", first)).code == 0
+    await world.settle(first)
+    second = (await office.asks("repeat", first, "--reason", "on second thoughts")).document["command_id"]
+    assert (await office.asks("repeat", first)).document == {
+        "command_id": second,
+        "repeats": first,
+        "deduplicated": True,
+    }
+    await world.settle(second)
+    assert (await approved(world, office, second)).code == 0
+    assert len(world.reality().live) == 1
