@@ -46,6 +46,7 @@ _CORRECTABLE: Final = {
 _GAPS: Final = {
     "PURGE_CLOUDFLARE_CACHE": "cache state unknown",
     "REGISTER_MONITORING": "monitoring unknown",
+    "INDEX_MONITORING": "monitoring unknown",
 }
 """What is not known of a published article while a step of that kind is not known to have succeeded."""
 _OPEN: Final = frozenset({*IN_DOUBT, State.NEEDS_REVIEW, State.CONFLICT, State.FAILED})

@@ -6,7 +6,7 @@ publication: what a purge cannot do is said of the cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from execution.core.command import Context
@@ -56,7 +56,12 @@ def _has_batch(params: Mapping[str, Any], number: int) -> bool:
     return bool(batch(params["purge"], number, params["purge_batch"]))
 
 
-def _purge_step(number: int) -> Step[Ports]:
+Named = Callable[[Context, int], tuple[str, ...]]
+"""What the request of that number names. Raises Unprepared."""
+
+
+def purge_step(number: int, *, after: str, operation: str, addresses: Named) -> Step[Ports]:
+    """One request, once the step `after` has succeeded. `operation` is part of its key."""
     suffix = "" if number == 1 else f"_{number}"
     name = PURGE + suffix
 
@@ -75,7 +80,7 @@ def _purge_step(number: int) -> Step[Ports]:
         effect=EffectClass.RETRYABLE,
         action=Action(
             system=SYSTEM,
-            operation=f"purge{suffix}",
+            operation=operation + suffix,
             forward=purge,
             observe=find,
             verify=verify,
@@ -85,7 +90,7 @@ def _purge_step(number: int) -> Step[Ports]:
             lookup=_LOOKUP,
         ),
         resource=resource,
-        requires=(PUBLISH,),
+        requires=(after,),
         when=lambda params: _has_batch(params, number),
         on_refused=OnRefused.REVIEW,
         on_exhausted=OnRefused.REVIEW,
@@ -96,5 +101,7 @@ def _purge_step(number: int) -> Step[Ports]:
     )
 
 
-PURGE_STEPS: Final[tuple[Step[Ports], ...]] = tuple(_purge_step(number) for number in range(1, BATCHES_MAX + 1))
+PURGE_STEPS: Final[tuple[Step[Ports], ...]] = tuple(
+    purge_step(number, after=PUBLISH, operation="purge", addresses=addresses) for number in range(1, BATCHES_MAX + 1)
+)
 """The first is always there where a cache is configured, the others when there is that much to purge."""

@@ -19,7 +19,7 @@ SYSTEM: Final = "monitoring"
 REGISTER: Final = "REGISTER_MONITORING"
 EVERY_VERSION: Final = 0
 
-_LOOKUP: Final = LookupContract(
+BY_KEY: Final = LookupContract(
     strength="strong",
     covers="every check with our key, whoever made it; several are counted",
     authority="the same credential that writes; without it the answer is an error and no empty list",
@@ -27,21 +27,20 @@ _LOOKUP: Final = LookupContract(
 )
 
 
-def _monitoring(ports: Ports) -> Monitoring:
+def monitoring_of(ports: Ports) -> Monitoring:
     if ports.monitoring is None:
         raise Unprepared(FailureClass.PERMANENT, "monitoring_not_configured")
     return ports.monitoring
 
 
-def check_key(context: Context) -> str:
+def check_key(context: Context, article_id: str) -> str:
     """One per article: no version and no generation is in it."""
-    params = PublishParams.of(context.params)
     key = BusinessKey(
         tenant=context.tenant,
         system=SYSTEM,
         operation="check",
-        site=params.site,
-        object_id=params.article_id,
+        site=context.site,
+        object_id=article_id,
         version=EVERY_VERSION,
     )
     return f"remit-{marker(context.installation, key)}"
@@ -57,7 +56,7 @@ def check_of(context: Context) -> Check:
     if not url:
         raise Unprepared(FailureClass.PERMANENT, "address_unknown")
     return Check(
-        key=check_key(context),
+        key=check_key(context, params.article_id),
         name=params.title,
         url=url,
         tags=("remit", f"site:{params.site}", *params.monitoring_tags),
@@ -68,11 +67,11 @@ def check_of(context: Context) -> Check:
 
 
 async def _register(ports: Ports, context: Context) -> Prepared:
-    return _monitoring(ports).register(check_of(context))
+    return monitoring_of(ports).register(check_of(context))
 
 
 async def _find(ports: Ports, context: Context) -> Sighting:
-    return await _monitoring(ports).observe(check_of(context))
+    return await monitoring_of(ports).observe(check_of(context))
 
 
 async def _verify(ports: Ports, context: Context, receipt: Receipt) -> Sighting:
@@ -90,7 +89,7 @@ REGISTER_MONITORING: Final[Step[Ports]] = Step(
         verify=_verify,
         repeat=Repeat.BY_KEY,
         retry=RetryPolicy(attempts_max=10, base_s=2.0),
-        lookup=_LOOKUP,
+        lookup=BY_KEY,
     ),
     resource=resource,
     requires=(PUBLISH,),

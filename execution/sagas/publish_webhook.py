@@ -8,7 +8,7 @@ from typing import Final
 
 from execution.core.command import Context
 from execution.core.definition import Action, OnRefused, Prepared, Step
-from execution.core.failures import FailureClass, Unprepared
+from execution.core.failures import FailureClass, Receipt, Unprepared
 from execution.core.states import EffectClass, Repeat
 from execution.ports import Event, Ports
 from execution.sagas.publish_params import PublishParams, resource
@@ -26,17 +26,22 @@ def event_id(context: Context) -> str:
     return f"msg_{context.marker}"
 
 
+def moment_of(written: Receipt) -> str:
+    """When the site says that it wrote the post; empty when it does not say."""
+    at = str(written.data.get("modified_gmt", ""))
+    return f"{at}Z" if _GMT.fullmatch(at) else ""
+
+
 def event_of(context: Context) -> Event:
     """What the receiver is told. Raises Unprepared before the publication."""
     params = PublishParams.of(context.params)
     live = context.receipts.get(PUBLISH)
     if live is None:
         raise Unprepared(FailureClass.PERMANENT, "publication_missing")
-    at = str(live.data.get("modified_gmt", ""))
     return Event(
         event_id=event_id(context),
         kind=KIND,
-        at=f"{at}Z" if _GMT.fullmatch(at) else "",
+        at=moment_of(live),
         data={
             "site": params.site,
             "article_id": params.article_id,

@@ -20,11 +20,13 @@ from execution.ports import Ports
 from execution.proposal import Proposal
 from execution.sagas.publish_plan import PublishSettings
 from execution.sagas.publish_wordpress import site_of
+from execution.sagas.withdraw_correction import SEND_CORRECTION, SEND_CORRECTION_WEBHOOK
 from execution.sagas.withdraw_params import WithdrawParams, plan
 from execution.sagas.withdraw_steps import (
+    INDEX_MONITORING,
     MARK_PUBLICATION_WITHDRAWN,
     OPEN_INCIDENT,
-    SEND_CORRECTION,
+    PURGE_WITHDRAWN,
     UNPUBLISH,
     UNPUBLISH_WORDPRESS_POST,
 )
@@ -49,6 +51,8 @@ async def subject(ports: Ports, context: Context) -> Mapping[str, Any] | CannotT
         "publication": params.publication,
         "reason": params.reason,
         "recipients": list(params.recipients),
+        "webhook": params.webhook,
+        "purge": list(params.purge),
         "policy_version": params.policy_version,
         "baseline": {
             "post_id": params.post_id,
@@ -86,8 +90,11 @@ ARTICLE_WITHDRAW_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
         WITHDRAWAL_APPROVAL,
         UNPUBLISH_WORDPRESS_POST,
         OPEN_INCIDENT,
+        *PURGE_WITHDRAWN,
         MARK_PUBLICATION_WITHDRAWN,
+        INDEX_MONITORING,
         SEND_CORRECTION,
+        SEND_CORRECTION_WEBHOOK,
     ),
 )
 

@@ -1,8 +1,7 @@
-"""The steps of a withdrawal: the post taken down, the incident and the row written, the correction sent.
+"""The steps of a withdrawal at the site and in the customer's tables: post, cache, check, incident, row.
 
 The pivot carries the status and nothing else, under the version that was left there: what a person wrote in between
-makes it a conflict and is never lost. What comes after it can be repeated until it is done; the correction, which
-nobody can take back, goes out last.
+makes it a conflict and is never lost. What comes after it can be repeated until it is done.
 """
 
 from __future__ import annotations
@@ -15,16 +14,20 @@ from execution.core.failures import FailureClass, Receipt, Sighting, Unprepared
 from execution.core.identity import marker
 from execution.core.retry import RetryPolicy
 from execution.core.states import EffectClass, Repeat
-from execution.ports import Incident, Message, Ports, Publications
+from execution.ports import Check, Incident, Ports, Publications
+from execution.sagas.publish_cache import purge_step
+from execution.sagas.publish_monitoring import BY_KEY, check_key, monitoring_of
+from execution.sagas.publish_monitoring import SYSTEM as MONITORING
 from execution.sagas.publish_params import effect_key, resource
 from execution.sagas.publish_wordpress import DRAFT_OPERATION, site_of
 from execution.sagas.publish_wordpress import SYSTEM as WORDPRESS
+from execution.sagas.purging import BATCHES_MAX, batch
 from execution.sagas.withdraw_params import WithdrawParams
 
 UNPUBLISH: Final = "UNPUBLISH_WORDPRESS_POST"
 INCIDENT: Final = "OPEN_INCIDENT"
 MARK: Final = "MARK_PUBLICATION_WITHDRAWN"
-CORRECT: Final = "SEND_CORRECTION"
+INDEX: Final = "INDEX_MONITORING"
 PUBLICATIONS: Final = "publications"
 
 _BY_ID: Final = LookupContract(
@@ -33,7 +36,7 @@ _BY_ID: Final = LookupContract(
     authority="the post itself answers with context=edit; its absence counts only as the account that may see it",
     cache_bypass="authenticated, context=edit",
 )
-_BY_KEY: Final = LookupContract(
+_BY_ROW: Final = LookupContract(
     strength="strong",
     covers="every row with our key, whoever wrote it",
     authority="the query names the table: without the right to read it fails instead of finding nothing",
@@ -110,22 +113,30 @@ async def _verify_marked(ports: Ports, context: Context, receipt: Receipt) -> Si
     return await _find_marked(ports, context)
 
 
-def correction_of(context: Context) -> Message:
-    """The message. It does not give the reason: that is written for those who keep the site, not for its readers."""
+def check_of(context: Context) -> Check:
+    """The article's one check, which now watches that its page is gone; a later version takes it over again."""
     params = WithdrawParams.of(context.params)
-    return Message(
-        message_id=f"<remit.{context.marker}@{params.mail_domain}>",
-        recipients=params.recipients,
-        subject=f"Withdrawn: {params.title}",
-        text=f"{params.title}\n{params.url}\n\nThis article was withdrawn and is no longer public.\n\n"
-        f"{params.article_id}, version {params.version}, on {params.site}\n",
+    return Check(
+        key=check_key(context, params.article_id),
+        name=f"Withdrawn: {params.title}",
+        url=params.url,
+        tags=("remit", "withdrawn", f"site:{params.site}", *params.monitoring_tags),
+        site=params.site,
+        article_id=params.article_id,
+        version=params.version,
     )
 
 
-async def _correct(ports: Ports, context: Context) -> Prepared:
-    if ports.mail is None:
-        raise Unprepared(FailureClass.PERMANENT, "mail_not_configured")
-    return ports.mail.send(correction_of(context))
+async def _index(ports: Ports, context: Context) -> Prepared:
+    return monitoring_of(ports).register(check_of(context))
+
+
+async def _find_index(ports: Ports, context: Context) -> Sighting:
+    return await monitoring_of(ports).observe(check_of(context))
+
+
+async def _verify_index(ports: Ports, context: Context, receipt: Receipt) -> Sighting:
+    return await _find_index(ports, context)
 
 
 UNPUBLISH_WORDPRESS_POST: Final[Step[Ports]] = Step(
@@ -160,7 +171,7 @@ OPEN_INCIDENT: Final[Step[Ports]] = Step(
         verify=_verify_incident,
         repeat=Repeat.BY_KEY,
         retry=RetryPolicy(attempts_max=10, base_s=2.0),
-        lookup=_BY_KEY,
+        lookup=_BY_ROW,
     ),
     resource=resource,
     requires=(UNPUBLISH,),
@@ -184,7 +195,7 @@ MARK_PUBLICATION_WITHDRAWN: Final[Step[Ports]] = Step(
         verify=_verify_marked,
         repeat=Repeat.BY_KEY,
         retry=RetryPolicy(attempts_max=10, base_s=2.0),
-        lookup=_BY_KEY,
+        lookup=_BY_ROW,
     ),
     resource=resource,
     requires=(UNPUBLISH,),
@@ -197,22 +208,36 @@ MARK_PUBLICATION_WITHDRAWN: Final[Step[Ports]] = Step(
     manual="set the row of the publication to withdrawn by hand",
 )
 
-SEND_CORRECTION: Final[Step[Ports]] = Step(
-    name=CORRECT,
-    effect=EffectClass.IRREVERSIBLE,
+
+def _addresses(context: Context, number: int) -> tuple[str, ...]:
+    params = WithdrawParams.of(context.params)
+    return batch(params.purge, number, params.purge_batch)
+
+
+PURGE_WITHDRAWN: Final[tuple[Step[Ports], ...]] = tuple(
+    purge_step(number, after=UNPUBLISH, operation="purge_withdrawn", addresses=_addresses)
+    for number in range(1, BATCHES_MAX + 1)
+)
+
+INDEX_MONITORING: Final[Step[Ports]] = Step(
+    name=INDEX,
+    effect=EffectClass.RETRYABLE,
     action=Action(
-        system="mail",
-        operation="correct",
-        forward=_correct,
-        observe=None,
-        looks_first=False,
-        repeat=Repeat.NEVER,
+        system=MONITORING,
+        operation="index",
+        forward=_index,
+        observe=_find_index,
+        verify=_verify_index,
+        repeat=Repeat.BY_KEY,
+        retry=RetryPolicy(attempts_max=10, base_s=2.0),
+        lookup=BY_KEY,
     ),
     resource=resource,
-    when=lambda params: bool(params["recipients"]),
+    requires=(UNPUBLISH,),
+    when=lambda params: bool(params["monitored"]),
     on_refused=OnRefused.REVIEW,
     on_exhausted=OnRefused.REVIEW,
-    receipt_columns=("accepted",),
-    summary="tell those who were told of the publication that it is withdrawn",
-    manual="ask a recipient whether the message with that Message-ID arrived before it is sent again",
+    finish_only=True,
+    summary="have the article's check say that its page must be gone",
+    manual="look for the check by its key remit-… and mark it withdrawn, or take it away",
 )
