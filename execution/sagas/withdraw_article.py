@@ -51,7 +51,7 @@ async def subject(ports: Ports, context: Context) -> Mapping[str, Any] | CannotT
         "publication": params.publication,
         "reason": params.reason,
         "recipients": list(params.recipients),
-        "webhook": params.webhook,
+        "webhooks": [params.webhook] if params.webhook else [],
         "purge": list(params.purge),
         "policy_version": params.policy_version,
         "baseline": {

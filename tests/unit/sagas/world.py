@@ -7,6 +7,7 @@ from typing import Any
 
 from execution.catalog import Plan, Previous
 from execution.core.command import Context
+from execution.core.definition import SagaDefinition
 from execution.core.failures import Absent, Answer, CannotTell, FailureClass, Lost, Receipt, Sighting, Unprepared
 from execution.core.identity import BusinessKey, marker
 from execution.core.quiescence import Bounds
@@ -314,6 +315,7 @@ class World:
     receiver: Receiver = field(default_factory=Receiver)
     receipts: dict[str, Receipt] = field(default_factory=dict)
     generation: str = ""
+    definition: SagaDefinition[Ports] = SEO_ARTICLE_PUBLISH_V1
 
     @property
     def ports(self) -> Ports:
@@ -330,7 +332,7 @@ class World:
 
     def context(self, name: str, **changed: Any) -> Context:
         """What the engine would give the step or gate of that name."""
-        part = SEO_ARTICLE_PUBLISH_V1.part(name)
+        part = self.definition.part(name)
         action = getattr(part, "action", None)
         key = BusinessKey(
             tenant="acme",
