@@ -4,6 +4,9 @@ A `Step` has one forward `Action` and, when it is COMPENSABLE, a second `Action`
 the same engine path, because a compensation is a command like any other. A `Gate` sends nothing: a check or a person's
 yes.
 
+Each of the ten blocks of `remit card` has an answer, or a definition cannot be constructed either: what nobody can say
+about a saga beforehand, nobody can look up when it is in trouble.
+
 Order of recoverability, checked here: COMPENSABLE steps, then at most one PIVOT, then RETRYABLE steps, IRREVERSIBLE
 ones last. What stands before the pivot can be unwound; what stands after it can be repeated until it succeeds; what
 cannot be taken back comes when nothing else can fail.
@@ -163,7 +166,9 @@ class Step(Generic[P]):
 
     requires: command types that must be SUCCESS before it (None: everything before it). resource: what it locks.
     finish_only: may complete after the pivot without new authority. when: whether a proposal has this step at all.
-    evidence: what a person looks for in the system when nobody else can tell whether it happened.
+    evidence: what a person looks for in the system when nobody else can tell whether it happened; receipt_columns: what
+    the receipt keeps beside id, version and reference; at least one of the two. manual: what a person does by hand when
+    nothing else helps.
     """
 
     name: str
@@ -235,6 +240,8 @@ class SagaDefinition(Generic[P]):
     """An ordered saga. Seconds: deadline_s of the whole, approval_ttl_s until an unanswered approval expires,
     max_lateness_s of a scheduled pivot.
 
+    summary: what it is for. target: the resource that it locks and that a token must cover. decision: who decides, where
+    no gate asks a person.
     past: what its object is once it has succeeded, in a word for people ("published"). takes_down: its pivot ends what
     another saga's made; it takes the place of whatever is under way on the object, and nothing takes its place.
     """
@@ -244,6 +251,9 @@ class SagaDefinition(Generic[P]):
     intent: str
     operation: str
     parts: tuple[Part[P], ...]
+    summary: str
+    target: str
+    decision: str = ""
     deadline_s: float = 7 * 86_400.0
     approval_ttl_s: float = 72 * 3_600.0
     max_lateness_s: float = 3_600.0
@@ -255,6 +265,7 @@ class SagaDefinition(Generic[P]):
         check_order(self)
         for step in self.steps:
             check_step(step, self)
+        check_answers(self)
 
     @property
     def steps(self) -> tuple[Step[P], ...]:
@@ -323,3 +334,32 @@ def check_step(step: Step[Any], saga: SagaDefinition[Any]) -> None:
         raise UnsafeDefinition(f"{step.name}: a compensation must be verified by read-back")
     if step.effect is EffectClass.PIVOT and step.action.observe is None:
         raise UnsafeDefinition(f"{step.name}: a pivot must be observable")
+
+
+def check_answers(saga: SagaDefinition[Any]) -> None:
+    """Each block of its card says something. Raises UnsafeDefinition naming the block."""
+    missing = "COMMAND" if not saga.summary else "TARGET" if not saga.target else ""
+    if not (saga.decision or any(isinstance(part, ApprovalGate) for part in saga.parts)):
+        missing = "DECISION"
+    actions = [step.action for step in saga.steps]
+    actions += [step.compensation for step in saga.steps if step.compensation is not None]
+    if len({(action.system, action.operation) for action in actions}) < len(actions):
+        raise UnsafeDefinition(f"{saga.name}: IDEMPOTENCY: two of its actions would share one key")
+    if missing:
+        raise UnsafeDefinition(f"{saga.name}: {missing} has no answer")
+    for part in saga.parts:
+        if unanswered := _unanswered(part):
+            raise UnsafeDefinition(f"{part.name}: {unanswered} has no answer")
+
+
+def _unanswered(part: Part[Any]) -> str:
+    """The first block to which a part has nothing to say; empty when there is none."""
+    if not part.summary:
+        return "EXECUTION (summary)"
+    if not isinstance(part, Step):
+        return ""
+    if part.effect is EffectClass.COMPENSABLE and not part.compensable_while:
+        return "COMPENSATION (compensable_while)"
+    if not part.receipt_columns and part.evidence is _no_evidence:
+        return "OBSERVABILITY (receipt_columns or evidence)"
+    return "" if part.manual else "RECOVERY (manual)"

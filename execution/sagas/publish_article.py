@@ -32,6 +32,8 @@ SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     intent="propose_publish",
     operation="publish",
     past="published",
+    summary="publish one version of an article, as a person approved it",
+    target="site/{site}/{article_id}",
     parts=(
         UPLOAD_FEATURED_IMAGE,
         CREATE_WORDPRESS_DRAFT,

@@ -97,6 +97,7 @@ REGISTER_MONITORING: Final[Step[Ports]] = Step(
     on_refused=OnRefused.REVIEW,
     on_exhausted=OnRefused.REVIEW,
     finish_only=True,
+    receipt_columns=("slug",),
     summary="have the published page watched",
     manual="look for the check by its key remit-… among the checks of the project; make it by hand when it is missing",
 )

@@ -85,6 +85,8 @@ ARTICLE_WITHDRAW_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     intent=WITHDRAW,
     operation="withdraw",
     past="withdrawn",
+    summary="take down what a command published, say why, and tell whoever was told of the publication",
+    target="site/{site}/{article_id}",
     takes_down=True,
     parts=(
         WITHDRAWAL_APPROVAL,

@@ -25,11 +25,16 @@ CORRECT_BY_WEBHOOK: Final = "SEND_CORRECTION_WEBHOOK"
 KIND: Final = "article.withdrawn"
 
 
+def message_id(context: Context) -> str:
+    """From the business key: every try of the same correction carries the same."""
+    return f"<remit.{context.marker}@{WithdrawParams.of(context.params).mail_domain}>"
+
+
 def correction_of(context: Context) -> Message:
     """The message."""
     params = WithdrawParams.of(context.params)
     return Message(
-        message_id=f"<remit.{context.marker}@{params.mail_domain}>",
+        message_id=message_id(context),
         recipients=params.recipients,
         subject=f"Withdrawn: {params.title}",
         text=f"{params.title}\n{params.url}\n\nThis article was withdrawn and is no longer public.\n\n"
@@ -90,6 +95,7 @@ SEND_CORRECTION: Final[Step[Ports]] = Step(
     on_refused=OnRefused.REVIEW,
     on_exhausted=OnRefused.REVIEW,
     receipt_columns=("accepted",),
+    evidence=lambda context: {"message_id": message_id(context)},
     summary="tell those who were told of the publication that it is withdrawn",
     manual="ask a recipient whether the message with that Message-ID arrived before it is sent again",
 )

@@ -238,6 +238,7 @@ INDEX_MONITORING: Final[Step[Ports]] = Step(
     on_refused=OnRefused.REVIEW,
     on_exhausted=OnRefused.REVIEW,
     finish_only=True,
+    receipt_columns=("slug",),
     summary="have the article's check say that its page must be gone",
     manual="look for the check by its key remit-… and mark it withdrawn, or take it away",
 )

@@ -94,6 +94,9 @@ def _step(position: int) -> Step[Ports]:
         effect=EffectClass.RETRYABLE,
         action=action,
         resource=lambda params: "noop",
+        receipt_columns=("status",),
+        summary="do nothing",
+        manual="nothing to look for",
     )
 
 
@@ -103,6 +106,9 @@ DEFINITION: Final[SagaDefinition[Ports]] = SagaDefinition(
     intent="noop",
     operation="noop",
     parts=tuple(_step(position) for position in range(1, STEPS + 1)),
+    summary="do nothing five times",
+    target="noop",
+    decision="the grant alone",
 )
 
 

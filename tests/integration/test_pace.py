@@ -113,9 +113,24 @@ async def test_a_system_that_hangs_delays_no_command_for_another_and_is_not_floo
             repeat=Repeat.NATURAL,
             deadline_s=300.0,
         )
-        step = Step(name="ONLY", effect=EffectClass.RETRYABLE, action=action, resource=lambda params: "r")
+        step = Step(
+            name="ONLY",
+            effect=EffectClass.RETRYABLE,
+            action=action,
+            resource=lambda params: "r",
+            receipt_columns=("status",),
+            summary="ask it",
+            manual="look",
+        )
         definition = SagaDefinition(
-            name=f"{system.upper()}_SAGA", version=1, intent=system, operation=system, parts=(step,)
+            name=f"{system.upper()}_SAGA",
+            version=1,
+            intent=system,
+            operation=system,
+            parts=(step,),
+            summary="ask one system",
+            target="r",
+            decision="the grant alone",
         )
         return Intent(
             name=system, operation=system, system=system, object_kind="thing", definition=definition, plan=_nothing

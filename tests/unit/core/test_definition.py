@@ -47,24 +47,39 @@ def resource(params: Mapping[str, Any]) -> str:
 
 
 ACTION: Action[None] = Action(system="s", operation="o", forward=forward, observe=observe, lookup=LOOKUP)
-BLIND: Action[None] = Action(system="s", operation="o", forward=forward, observe=None, looks_first=False)
+BLIND: Action[None] = Action(system="s", operation="last", forward=forward, observe=None, looks_first=False)
 COMPENSABLE: Step[None] = Step(
     name="FIRST",
     effect=EffectClass.COMPENSABLE,
     action=ACTION,
     compensation=replace(ACTION, operation="undo"),
     compensation_type="UNDO_FIRST",
+    compensable_while="nobody changed it",
     resource=resource,
+    receipt_columns=("status",),
+    summary="do the first",
+    manual="undo it by hand",
 )
-PIVOT: Step[None] = Step(name="TURN", effect=EffectClass.PIVOT, action=ACTION, resource=resource)
-RETRYABLE: Step[None] = Step(name="LATER", effect=EffectClass.RETRYABLE, action=ACTION, resource=resource)
-IRREVERSIBLE: Step[None] = Step(name="LAST", effect=EffectClass.IRREVERSIBLE, action=BLIND, resource=resource)
-GATE: CheckGate[None] = CheckGate(name="CHECK", check=check)
-APPROVAL: ApprovalGate[None] = ApprovalGate(name="APPROVAL", guards="TURN", subject=subject)
+PIVOT: Step[None] = Step(
+    name="TURN",
+    effect=EffectClass.PIVOT,
+    action=replace(ACTION, operation="turn"),
+    resource=resource,
+    receipt_columns=("status",),
+    summary="turn",
+    manual="look",
+)
+RETRYABLE: Step[None] = replace(
+    PIVOT, name="LATER", effect=EffectClass.RETRYABLE, action=replace(ACTION, operation="later")
+)
+IRREVERSIBLE: Step[None] = replace(PIVOT, name="LAST", effect=EffectClass.IRREVERSIBLE, action=BLIND)
+GATE: CheckGate[None] = CheckGate(name="CHECK", check=check, summary="look whether all is well")
+APPROVAL: ApprovalGate[None] = ApprovalGate(name="APPROVAL", guards="TURN", subject=subject, summary="a person says yes")
 
 
-def saga(*parts: Part[None]) -> SagaDefinition[None]:
-    return SagaDefinition(name="EXAMPLE", version=1, intent="propose", operation="do", parts=parts)
+def saga(*parts: Part[None], **changed: Any) -> SagaDefinition[None]:
+    given = {"summary": "an example", "target": "site/blog/a", "decision": "the grant alone", **changed}
+    return SagaDefinition(name="EXAMPLE", version=1, intent="propose", operation="do", parts=parts, **given)
 
 
 def test_a_saga_in_the_order_of_recoverability_is_accepted() -> None:

@@ -34,8 +34,14 @@ DEFINITION: Final[SagaDefinition[Any]] = SagaDefinition(
             effect=EffectClass.PIVOT,
             action=Action(system="site", operation="publish", forward=_never, observe=_absent, lookup=LOOKUP),
             resource=lambda params: "site/blog/a",
+            receipt_columns=("status",),
+            summary="publish",
+            manual="look",
         ),
     ),
+    summary="publish at a time",
+    target="site/blog/a",
+    decision="the grant alone",
     max_lateness_s=3_600.0,
 )
 
