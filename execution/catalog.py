@@ -88,9 +88,8 @@ class Catalog:
     @property
     def systems(self) -> frozenset[str]:
         """The external systems that some definition writes to."""
-        steps = [step for definition in self._definitions.values() for step in definition.steps]
-        undoing = {step.compensation.system for step in steps if step.compensation is not None}
-        return frozenset(undoing | {step.action.system for step in steps})
+        definitions = self._definitions.values()
+        return frozenset(action.system for definition in definitions for action in definition.actions)
 
     def definition(self, name: str, version: int) -> SagaDefinition[Ports]:
         """The definition; KeyError when this process does not have it (the command is left to one that does)."""

@@ -22,7 +22,7 @@ from execution.core.events import Fact
 from execution.core.identity import BusinessKey, differing, fingerprint, generation_suffix
 from execution.core.states import Settlement
 from execution.history import History, history_of
-from execution.opening import ARTIFACT, Incoming, authority_of, grant_of, grant_until_ms, new_saga, opening
+from execution.opening import ARTIFACT, Incoming, Judged, authority_of, grant_of, grant_until_ms, new_saga, opening
 from execution.ports import Clock, Ids
 from execution.precedence import giving_way
 from execution.proposal import Accepted, IntakeRefused, Proposal, Proposer, Stored
@@ -64,11 +64,7 @@ class Intake:
 
     async def propose(self, proposal: Proposal, proposer: Proposer) -> Accepted:
         """Accept the proposal, or answer with the command that it already is. Raises IntakeRefused."""
-        intent = self._catalog.intents.get(proposal.intent)
-        if intent is None:
-            raise IntakeRefused("unknown_intent", field="intent")
-        if proposer.approvals_required > APPROVALS_MAX:
-            raise IntakeRefused("policy_refused", limit=APPROVALS_MAX, actual=proposer.approvals_required)
+        intent = self._permitted(proposal, proposer)
         for _ in range(PLAN_TRIES):
             incoming = await self._plan(intent, proposal, proposer)
             try:
@@ -81,13 +77,23 @@ class Intake:
                 return accepted
         raise IntakeRefused("busy", retryable=True)
 
-    async def preview(self, proposal: Proposal, proposer: Proposer) -> tuple[Intent, Plan, str]:
-        """What acceptance would freeze, and the key; nothing is written."""
+    async def foresee(self, proposal: Proposal, proposer: Proposer) -> Judged:
+        """What acceptance would make of it now; nothing is written or counted. Raises what it would refuse."""
+        intent = self._permitted(proposal, proposer)
+        for _ in range(PLAN_TRIES):
+            incoming = await self._plan(intent, proposal, proposer)
+            judged = await self._store.hot(partial(self._foreseen, incoming=incoming))
+            if judged is not None:
+                return judged
+        raise IntakeRefused("busy", retryable=True)
+
+    def _permitted(self, proposal: Proposal, proposer: Proposer) -> Intent:
         intent = self._catalog.intents.get(proposal.intent)
         if intent is None:
             raise IntakeRefused("unknown_intent", field="intent")
-        incoming = await self._plan(intent, proposal, proposer)
-        return intent, incoming.plan, incoming.key.shown()
+        if proposer.approvals_required > APPROVALS_MAX:
+            raise IntakeRefused("policy_refused", limit=APPROVALS_MAX, actual=proposer.approvals_required)
+        return intent
 
     async def _plan(self, intent: Intent, proposal: Proposal, proposer: Proposer) -> Incoming:
         """Read what our journal knows of the object, and freeze the parameters outside the transaction."""
@@ -166,13 +172,36 @@ class Intake:
 
     def _accept(self, conn: Connection, incoming: Incoming) -> Accepted | None:
         """None: what our journal knew of the object has changed since the plan was made."""
+        judged = self._judged(conn, incoming)
+        if judged is None:
+            return None
+        if judged.known is not None:
+            return _replayed(judged.known)
+        self._spend(conn, incoming.proposer)
+        self._store_content(conn, incoming)
+        for root in judged.giving_way:
+            self._supersede(conn, root, incoming)
+        return self._insert(conn, incoming, judged.key)
+
+    def _foreseen(self, conn: Connection, incoming: Incoming) -> Judged | None:
+        judged, proposer = self._judged(conn, incoming), incoming.proposer
+        if judged is not None and judged.known is None and proposer.max_uses is not None:
+            used = authority.token_uses(conn, proposer.issuer, proposer.token_id)
+            if used >= proposer.max_uses:
+                raise IntakeRefused("token_exhausted", limit=proposer.max_uses)
+        return judged
+
+    def _judged(self, conn: Connection, incoming: Incoming) -> Judged | None:
+        """What is to become of it; reads only. None: as above."""
         proposal, proposer = incoming.proposal, incoming.proposer
         stopped = self._stopped_by(conn, incoming)
         if any(scope.startswith("revoked:") for scope in stopped):
             raise IntakeRefused("revoked")
         newest = registry.newest_generation(conn, proposer.tenant, incoming.key.shown())
         if newest is not None and proposal.repeat_of in (None, newest.repeat_of):
-            return _existing(newest, incoming)
+            _check_same(newest, incoming)
+            key = replace(incoming.key, generation=newest.generation)
+            return Judged(incoming=incoming, key=key, known=newest)
         if stopped:
             raise IntakeRefused("frozen", retryable=True)
         if not incoming.plan.params:
@@ -181,13 +210,11 @@ class Intake:
         history = self._history(conn, incoming.intent, proposer.tenant, proposal)
         if history.previous != incoming.previous:
             return None
-        superseded = giving_way(history, incoming.intent, proposal.version, self._catalog)
+        gives_way = giving_way(history, incoming.intent, proposal.version, self._catalog)
         self._check_schedule(incoming)
-        self._count(conn, proposer)
-        self._store_content(conn, incoming)
-        for root in superseded:
-            self._supersede(conn, root, incoming)
-        return self._insert(conn, incoming, replace(incoming.key, generation=incoming.key.generation + generation))
+        self._check_open(conn, proposer)
+        key = replace(incoming.key, generation=incoming.key.generation + generation)
+        return Judged(incoming=incoming, key=key, giving_way=gives_way)
 
     def _stopped_by(self, conn: Connection, incoming: Incoming) -> tuple[str, ...]:
         """Restrictions in force. A revoked caller learns nothing; a freeze stops new work, not answers to replays."""
@@ -229,18 +256,22 @@ class Intake:
         if scheduled + incoming.intent.definition.max_lateness_s * 1000 < now:
             raise IntakeRefused("schedule_missed", field="publish_at")
 
-    def _count(self, conn: Connection, proposer: Proposer) -> None:
-        if proposer.max_open_commands is not None:
-            wanted = registry.Filter(
-                tenant=proposer.tenant,
-                principal=proposer.principal,
-                decision_id=proposer.decision_id,
-                unfinished=True,
-            )
-            open_now = len(registry.page(conn, wanted, limit=proposer.max_open_commands + 1)[0])
-            if open_now >= proposer.max_open_commands:
-                limit = proposer.max_open_commands
-                raise IntakeRefused("too_many_open_commands", limit=limit, actual=open_now, retryable=True)
+    def _check_open(self, conn: Connection, proposer: Proposer) -> None:
+        limit = proposer.max_open_commands
+        if limit is None:
+            return
+        wanted = registry.Filter(
+            tenant=proposer.tenant,
+            principal=proposer.principal,
+            decision_id=proposer.decision_id,
+            unfinished=True,
+        )
+        open_now = len(registry.page(conn, wanted, limit=limit + 1)[0])
+        if open_now >= limit:
+            raise IntakeRefused("too_many_open_commands", limit=limit, actual=open_now, retryable=True)
+
+    def _spend(self, conn: Connection, proposer: Proposer) -> None:
+        """Count one use of the token."""
         if proposer.max_uses is not None and not authority.use_token(
             conn,
             iss=proposer.issuer,
@@ -298,12 +329,14 @@ def _same_meaning(known: Command, incoming: Incoming) -> None:
     raise IntakeRefused("idempotency_conflict", differing=fields, command_id=known.command_id if mine else None)
 
 
-def _existing(known: Command, incoming: Incoming) -> Accepted:
-    """The same key: the same command when the same is meant, a conflict otherwise."""
+def _check_same(known: Command, incoming: Incoming) -> None:
+    """The same key: the same command when the same is meant by the same, a conflict otherwise."""
     _same_meaning(known, incoming)
-    proposer = incoming.proposer
-    if known.principal != proposer.principal:
+    if known.principal != incoming.proposer.principal:
         raise IntakeRefused("already_proposed", command_id=known.command_id)
+
+
+def _replayed(known: Command) -> Accepted:
     return Accepted(
         command_id=known.command_id,
         idempotency_key=known.idempotency_key,

@@ -37,6 +37,17 @@ class Incoming:
     plan: Plan
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What is to become of a proposal. known: the command that it already is; else `key` is its own, and `giving_way`
+    are the roots that turn back for it."""
+
+    incoming: Incoming
+    key: BusinessKey
+    known: Command | None = None
+    giving_way: tuple[Command, ...] = ()
+
+
 def new_saga(incoming: Incoming, key: BusinessKey, policy: str, now: int, ids: Ids) -> Saga:
     """The rows of a new saga: the root in RECEIVED, every part that this plan has in AUTHORIZED."""
     root = _root(incoming, key, policy, now, ids)

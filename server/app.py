@@ -172,7 +172,9 @@ class Installation:
             lists=frozenset(settings.notify),
             sites=frozenset(settings.site),
         )
-        return Tools(gateway=gateway, previewer=PlanPreview(intake), clock=self.clock, ids=self.ids, stop=stop)
+        return Tools(
+            gateway=gateway, previewer=PlanPreview(intake, self.catalog), clock=self.clock, ids=self.ids, stop=stop
+        )
 
 
 Identify = Callable[[Config, Store, SystemClock, Ulids], Awaitable[Identity]]

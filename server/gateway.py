@@ -168,7 +168,7 @@ class Gateway:
         target = f"site/{arguments.site}/{arguments.article_id}"
         capability = await self._prove(caller, "propose_publish", target)
         try:
-            payload = await self._payload(arguments)
+            payload = await payload_of(arguments, self._records)
             detail = self._within_scope(arguments, capability, target, payload.size)
         except GatewayRefused as error:
             raise await self._filed(error.refusal, capability, "propose_publish", target) from None
@@ -264,18 +264,6 @@ class Gateway:
             raise refused("unknown_list", field="notify")
         return detail
 
-    async def _payload(self, arguments: ProposePublish) -> Payload:
-        if (arguments.content is None) == (arguments.payload_ref is None):
-            fix = "Give exactly one of content and payload_ref."
-            raise GatewayRefused(refusal("invalid_argument", field="content", fix=fix))
-        if arguments.content is not None:
-            content = arguments.content.encode()
-            return Payload(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
-        found = await self._records.payload(arguments.payload_ref or "")
-        if found is None:
-            raise refused("payload_missing", field="payload_ref")
-        return found
-
     async def _burn(self, raw: str) -> None:
         try:
             claims = self._verifier.verify(raw, self._clock.now_ms() // 1000).claims
@@ -318,6 +306,20 @@ class QueryRates:
         while len(self._left) > TOKENS_COUNTED_MAX:
             self._left.popitem(last=False)
         return 0.0 if allowed else math.ceil((1 - left) * QUERY_WINDOW_S / uses_max)
+
+
+async def payload_of(arguments: ProposePublish, records: Records) -> Payload:
+    """The content of a proposal, however it was handed over. Raises GatewayRefused."""
+    if (arguments.content is None) == (arguments.payload_ref is None):
+        fix = "Give exactly one of content and payload_ref."
+        raise GatewayRefused(refusal("invalid_argument", field="content", fix=fix))
+    if arguments.content is not None:
+        content = arguments.content.encode()
+        return Payload(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+    found = await records.payload(arguments.payload_ref or "")
+    if found is None:
+        raise refused("payload_missing", field="payload_ref")
+    return found
 
 
 def normal_form(arguments: ProposePublish, sha256: str, correlation_id: str, trace_id: str | None) -> Proposal:

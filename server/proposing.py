@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from capabilities.issuer import Outcome, RiskClass
@@ -19,7 +21,7 @@ from server.errors import from_intake
 
 async def repeat(at: Installation, command_id: str, *, operator: str, reason: str) -> Accepted:
     """Open the next generation of a command. Raises CommandFailed with what acceptance refused."""
-    saga = await _saga(at, command_id)
+    saga = await saga_of(at, command_id)
     now_ms = at.clock.now_ms()
     return await propose(at, *repetition_of(saga, at.catalog, operator=operator, reason=reason, now_ms=now_ms))
 
@@ -30,25 +32,30 @@ async def withdraw(at: Installation, command_id: str, *, operator: str, reason: 
     The operator's decision is recorded first; under it no token can be issued. Where somebody else could approve it,
     somebody else must.
     """
-    publication, now_ms = await _saga(at, command_id), at.clock.now_ms()
+    publication, now_ms = await saga_of(at, command_id), at.clock.now_ms()
     decision = _decision(at, publication, operator=operator, reason=reason, now_ms=now_ms)
     await at.store.transact(lambda conn: authority.open_decision(conn, decision))
-    proposer = proposer_for(
-        operator,
-        tenant=at.tenant,
-        principal=operator,
-        decision_id=decision.decision_id,
-        four_eyes=len(at.config.settings.operator) > 1,
-        now_ms=now_ms,
-    )
     used = False
     try:
+        proposer = own_proposer(at, operator, decision.decision_id)
         accepted = await propose(at, withdrawal_of(publication, reason=reason), proposer)
         used = not accepted.deduplicated
     finally:
         if not used:
             await at.store.transact(partial(_unused, decision_id=decision.decision_id, by=operator, now_ms=now_ms))
     return accepted
+
+
+def own_proposer(at: Installation, operator: str, decision_id: str) -> Proposer:
+    """An operator who proposes something of their own."""
+    return proposer_for(
+        operator,
+        tenant=at.tenant,
+        principal=operator,
+        decision_id=decision_id,
+        four_eyes=len(at.config.settings.operator) > 1,
+        now_ms=at.clock.now_ms(),
+    )
 
 
 def _unused(conn: Connection, decision_id: str, by: str, now_ms: int) -> None:
@@ -75,16 +82,25 @@ def _decision(at: Installation, publication: Saga, *, operator: str, reason: str
 
 
 async def propose(at: Installation, proposal: Proposal, proposer: Proposer) -> Accepted:
-    """Hand over to intake; a refusal becomes a line for the operator."""
-    try:
+    """Hand over to intake."""
+    with refusals_said():
         return await at.intake().propose(proposal, proposer)
+
+
+@contextmanager
+def refusals_said() -> Iterator[None]:
+    """What acceptance refuses becomes a line for the operator."""
+    try:
+        yield
     except IntakeRefused as error:
         found = from_intake(error)
-        said = f"Nothing was accepted: {error.code.replace('_', ' ')}."
+        known = f" It is {error.command_id}." if error.command_id else ""
+        said = f"Nothing was accepted: {error.code.replace('_', ' ')}.{known}"
         raise CommandFailed(error.code, said, _FIXES.get(error.code, found.fix)) from None
 
 
-async def _saga(at: Installation, command_id: str) -> Saga:
+async def saga_of(at: Installation, command_id: str) -> Saga:
+    """The command. Raises CommandFailed when there is none."""
     saga = await at.status.saga(command_id)
     if saga is None:
         raise CommandFailed("unknown_command", "There is no such command here.", "See `remit ls`.")

@@ -145,11 +145,16 @@ class CommandList(Result):
 
 
 class PlannedStep(Result):
-    """One step that would run."""
+    """One step that would run. undone_by: what undoes it before the pivot. The rest is for operators."""
 
     name: str
     system: str
     effect: str
+    undone_by: str | None = None
+    key: str | None = None
+    repeat: str | None = None
+    lookup: str | None = None
+    summary: str | None = None
 
 
 class Preview(Result):
@@ -158,12 +163,19 @@ class Preview(Result):
     accepted: bool
     say_to_user: str
     idempotency_key: str | None = None
+    command_id: str | None = Field(default=None, description="the command that it already is")
     target: str
-    content_sha256: str
+    mode: str | None = Field(default=None, description="first, update (over what is live) or republish")
+    slug: str | None = None
+    url: str | None = None
+    base_version: str | None = Field(default=None, description="what must stand there until it is written")
+    content_sha256: str | None = None
     content_bytes: int | None = None
     publish_at: str | None = None
     publish_at_local: str | None = None
     approval: Approval
+    gives_way: list[str] | None = Field(default=None, description="what is under way and would turn back for it")
+    pivot: str | None = Field(default=None, description="from this step on nothing is undone automatically")
     steps: list[PlannedStep]
     notes: list[str] | None = Field(default=None, description="what would not be as asked")
 

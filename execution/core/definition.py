@@ -240,10 +240,10 @@ class SagaDefinition(Generic[P]):
     """An ordered saga. Seconds: deadline_s of the whole, approval_ttl_s until an unanswered approval expires,
     max_lateness_s of a scheduled pivot.
 
-    summary: what it is for. target: the resource that it locks and that a token must cover. decision: who decides, where
-    no gate asks a person.
-    past: what its object is once it has succeeded, in a word for people ("published"). takes_down: its pivot ends what
-    another saga's made; it takes the place of whatever is under way on the object, and nothing takes its place.
+    summary: what it is for. target: the resource that it locks and that a token must cover. decision: who decides when
+    no gate asks a person. past: what its object is once it has succeeded, in a word for people ("published").
+    takes_down: its pivot ends what another saga's made; it takes the place of whatever is under way on the object, and
+    nothing takes its place.
     """
 
     name: str
@@ -271,6 +271,12 @@ class SagaDefinition(Generic[P]):
     def steps(self) -> tuple[Step[P], ...]:
         """The parts with an effect."""
         return tuple(part for part in self.parts if isinstance(part, Step))
+
+    @property
+    def actions(self) -> tuple[Action[P], ...]:
+        """Everything that may be done to a system: forward, then what undoes it."""
+        undoing = (step.compensation for step in self.steps if step.compensation is not None)
+        return (*(step.action for step in self.steps), *undoing)
 
     @property
     def pivot(self) -> Step[P] | None:
@@ -338,15 +344,13 @@ def check_step(step: Step[Any], saga: SagaDefinition[Any]) -> None:
 
 def check_answers(saga: SagaDefinition[Any]) -> None:
     """Each block of its card says something. Raises UnsafeDefinition naming the block."""
-    missing = "COMMAND" if not saga.summary else "TARGET" if not saga.target else ""
-    if not (saga.decision or any(isinstance(part, ApprovalGate) for part in saga.parts)):
-        missing = "DECISION"
-    actions = [step.action for step in saga.steps]
-    actions += [step.compensation for step in saga.steps if step.compensation is not None]
-    if len({(action.system, action.operation) for action in actions}) < len(actions):
-        raise UnsafeDefinition(f"{saga.name}: IDEMPOTENCY: two of its actions would share one key")
-    if missing:
-        raise UnsafeDefinition(f"{saga.name}: {missing} has no answer")
+    asked = any(isinstance(part, ApprovalGate) for part in saga.parts)
+    for block, said in (("COMMAND", saga.summary), ("DECISION", saga.decision or asked), ("TARGET", saga.target)):
+        if not said:
+            raise UnsafeDefinition(f"{saga.name}: {block} has no answer")
+    keys = [(action.system, action.operation) for action in saga.actions]
+    if len(set(keys)) < len(keys):
+        raise UnsafeDefinition(f"{saga.name}: IDEMPOTENCY has no answer: two of its actions would share one key")
     for part in saga.parts:
         if unanswered := _unanswered(part):
             raise UnsafeDefinition(f"{part.name}: {unanswered} has no answer")

@@ -68,7 +68,12 @@ class Play:
             lists=frozenset(self.world.publish.lists),
             sites=frozenset(self.world.publish.sites),
         )
-        self.tools = Tools(gateway=gateway, previewer=PlanPreview(first.intake), clock=clock, ids=CountedIds())
+        self.tools = Tools(
+            gateway=gateway,
+            previewer=PlanPreview(first.intake, first.worker.env.catalog),
+            clock=clock,
+            ids=CountedIds(),
+        )
 
     # -- who calls --------------------------------------------------------------------------------------------------
 

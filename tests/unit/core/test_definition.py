@@ -74,7 +74,9 @@ RETRYABLE: Step[None] = replace(
 )
 IRREVERSIBLE: Step[None] = replace(PIVOT, name="LAST", effect=EffectClass.IRREVERSIBLE, action=BLIND)
 GATE: CheckGate[None] = CheckGate(name="CHECK", check=check, summary="look whether all is well")
-APPROVAL: ApprovalGate[None] = ApprovalGate(name="APPROVAL", guards="TURN", subject=subject, summary="a person says yes")
+APPROVAL: ApprovalGate[None] = ApprovalGate(
+    name="APPROVAL", guards="TURN", subject=subject, summary="a person says yes"
+)
 
 
 def saga(*parts: Part[None], **changed: Any) -> SagaDefinition[None]:
@@ -132,6 +134,17 @@ UNSAFE: dict[str, tuple[Callable[[], object], str]] = {
     "irreversible and independent": (lambda: saga(PIVOT, replace(IRREVERSIBLE, requires=())), "waits for everything"),
     "a compensation that cannot be seen": (lambda: saga(replace(COMPENSABLE, compensation=BLIND)), "read-back"),
     "a pivot that cannot be seen": (lambda: saga(replace(PIVOT, action=BLIND)), "must be observable"),
+    "a saga without a purpose": (lambda: saga(PIVOT, summary=""), "COMMAND has no answer"),
+    "nobody who decides": (lambda: saga(PIVOT, decision=""), "DECISION has no answer"),
+    "no resource": (lambda: saga(PIVOT, target=""), "TARGET has no answer"),
+    "one key for two effects": (
+        lambda: saga(replace(COMPENSABLE, compensation=ACTION)),
+        "IDEMPOTENCY has no answer",
+    ),
+    "a part without a purpose": (lambda: saga(replace(GATE, summary=""), PIVOT), "EXECUTION"),
+    "compensable until whenever": (lambda: saga(replace(COMPENSABLE, compensable_while="")), "COMPENSATION"),
+    "nothing that can be seen of it": (lambda: saga(replace(PIVOT, receipt_columns=())), "OBSERVABILITY"),
+    "nothing that a person can do": (lambda: saga(replace(PIVOT, manual="")), "RECOVERY"),
     "looking first without a way to look": (lambda: replace(BLIND, looks_first=True), "needs a way to look"),
     "a read-back without its contract": (lambda: replace(ACTION, lookup=None), "LookupContract"),
     "no deadline": (lambda: replace(ACTION, deadline_s=0), "deadline"),
@@ -145,6 +158,11 @@ def test_an_unsafe_shape_cannot_be_constructed(shape: str) -> None:
     make, reason = UNSAFE[shape]
     with pytest.raises(UnsafeDefinition, match=reason):
         make()
+
+
+def test_a_person_who_is_asked_or_what_a_step_leaves_to_look_for_is_an_answer() -> None:
+    saga(APPROVAL, PIVOT, decision="")
+    saga(replace(PIVOT, receipt_columns=(), evidence=lambda context: {"key": context.key}))
 
 
 def test_what_follows_a_refusal_is_unwinding_unless_declared() -> None:
