@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from execution.core.definition import Action, ApprovalGate, LookupContract, OnRefused, Part, SagaDefinition, Step
+from execution.core.definition import Action, After, ApprovalGate, LookupContract, OnRefused, Part, SagaDefinition, Step
 from execution.core.states import EffectClass, Repeat
 
 Definition = SagaDefinition[Any]
@@ -23,6 +23,12 @@ _FOLLOWS: Final = {
     OnRefused.UNWIND: "what was done is undone",
     OnRefused.REVIEW: "a person is asked",
     OnRefused.WAIT_FOR_FIX: "it waits until somebody has mended the cause",
+}
+_ENDINGS: Final = {
+    After.DONE: "when it is done",
+    After.GAPS: "when some of it was given up",
+    After.REMAINS: "when something of it was not undone",
+    After.NOTHING: "when nothing came of it",
 }
 _NOT_UNDONE: Final = {
     EffectClass.PIVOT: "nothing undoes it automatically: from its fence on the saga goes forward only",
@@ -146,6 +152,9 @@ def _recovery(definition: Definition) -> Iterator[str]:
         finishes = "; finishes without new authority" if step.finish_only else ""
         yield f"{step.name}: {on}{finishes}"
         yield f"{step.name}, by hand: {step.manual}"
+    for duty in definition.follow_ups:
+        endings = " or ".join(_ENDINGS[after] for after in After if after in duty.after)
+        yield f"left to {duty.owner} {endings}: {duty.what}"
 
 
 def _actions(definition: Definition) -> Iterator[tuple[str, Action[Any]]]:

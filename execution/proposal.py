@@ -191,12 +191,22 @@ class ReviewView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DutyView:
+    """What is left to people, and to whom."""
+
+    name: str
+    owner: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandView:
     """Everything that a status answer is made of; nothing in it claims more than the journal proves.
 
     state: the one word shown (steps folded in, the most doubtful first, then blockers). live: the pivot's effect was
     verified in the external system at `verified_at_ms`. done: nothing more happens by itself and nobody is waited for.
     next_action: wait | tell_user | stop | fix_input. publish_at: the schedule, also as the site's own clock shows it.
+    content: the state of the article, whatever command brought it there. follow_ups: what the ending leaves to people.
     """
 
     command_id: str
@@ -233,3 +243,5 @@ class CommandView:
     answers: Answers
     waiting_for: WaitingFor | None
     reviews: tuple[ReviewView, ...] = field(default_factory=tuple)
+    content: str | None = None
+    follow_ups: tuple[DutyView, ...] = field(default_factory=tuple)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from execution.core.command import Saga
-from execution.core.states import IN_DOUBT, Blocker, CompensationState, EffectClass, Kind, State
+from execution.core.states import IN_DOUBT, Blocker, EffectClass, State
+from execution.duties import left_behind
 from execution.moments import spelt
 
 _SOON: Final = frozenset(
@@ -43,8 +44,9 @@ _CORRECTABLE: Final = {
 """What whoever proposed can put right in the next version, by error code."""
 
 
+CACHE_UNKNOWN: Final = "cache state unknown"
 _GAPS: Final = {
-    "PURGE_CLOUDFLARE_CACHE": "cache state unknown",
+    "PURGE_CLOUDFLARE_CACHE": CACHE_UNKNOWN,
     "REGISTER_MONITORING": "monitoring unknown",
     "INDEX_MONITORING": "monitoring unknown",
 }
@@ -103,12 +105,16 @@ def _seen(saga: Saga, told: Told) -> str:
 
 
 def _gaps(saga: Saga) -> str:
+    return "".join(f", {words}" for words in gaps(saga))
+
+
+def gaps(saga: Saga) -> tuple[str, ...]:
     """What follows the pivot and failed, is in doubt, or was accepted and could not be seen."""
     rows = [
         row for row in saga.members if row.state in _OPEN or (row.state is State.SUCCESS and not row.verified_at_ms)
     ]
     said = [words for row in rows for name, words in _GAPS.items() if row.command_type.startswith(name)]
-    return "".join(f", {words}" for words in dict.fromkeys(said))
+    return tuple(dict.fromkeys(said))
 
 
 def _landed(saga: Saga) -> bool:
@@ -148,14 +154,7 @@ def _ended(saga: Saga, what: str, told: Told) -> str:
 
 def _left_behind(saga: Saga) -> str:
     """What was done and not undone is there, whatever the command came to."""
-    left = [
-        row.command_type
-        for row in saga.members
-        if row.compensates is None
-        and row.kind is Kind.STEP
-        and row.state is State.SUCCESS
-        and row.compensation_state is not CompensationState.DONE
-    ]
+    left = left_behind(saga)
     return f" The effect of {', '.join(left)} was not undone and remains." if left else ""
 
 

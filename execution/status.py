@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from execution.articles import Article, Content, articles, content_of
 from execution.catalog import Catalog
 from execution.core.command import Command, Saga, receipt_of
 from execution.core.definition import SagaDefinition
@@ -22,6 +23,7 @@ from execution.core.states import (
     ReviewKind,
     State,
 )
+from execution.duties import follow_ups
 from execution.folding import Folded, fold, is_replaced, later
 from execution.history import Standing, standing_of
 from execution.ports import Clock, Ports
@@ -29,6 +31,7 @@ from execution.proposal import (
     Answers,
     ApprovalView,
     CommandView,
+    DutyView,
     ReviewView,
     StepView,
     WaitingFor,
@@ -83,6 +86,10 @@ class StatusReader:
 
         return await self._store.read(read)
 
+    async def articles(self, tenant: str, site: str | None = None, limit: int = 50) -> tuple[Article, ...]:
+        """What has become of the articles that were worked on last."""
+        return await self._store.read(lambda conn: articles(conn, self._catalog, tenant, site=site, limit=limit))
+
     async def saga(self, command_id: str) -> Saga | None:
         """The aggregate itself, for operators' tools."""
 
@@ -109,14 +116,18 @@ class StatusReader:
         saga = registry.load_saga(conn, root_id)
         root = saga.root
         definition = self._catalog.find(root.command_type, root.definition_version)
-        return view_of(saga, definition, standing_of(conn, root.tenant, root.workflow_id))
+        standing = standing_of(conn, root.tenant, root.workflow_id)
+        return view_of(saga, definition, standing, content_of(conn, saga, standing))
 
 
 def view_of(
-    saga: Saga, definition: SagaDefinition[Ports] | None = None, standing: Standing | None = None
+    saga: Saga,
+    definition: SagaDefinition[Ports] | None = None,
+    standing: Standing | None = None,
+    content: Content | None = None,
 ) -> CommandView:
     """The whole answer about a saga. definition: the one it runs on, where this process has it. standing: what stands
-    at the object's place now, by whatever command."""
+    at the object's place now, by whatever command; content: what has become of the object."""
     root, folded = saga.root, fold(saga, definition, standing)
     pivot = folded.pivot
     waiting = _waiting_for(saga, folded)
@@ -170,6 +181,10 @@ def view_of(
         answers=_answers(saga, folded, waiting),
         waiting_for=waiting,
         reviews=tuple(_reviews(saga)),
+        content=content,
+        follow_ups=tuple(
+            DutyView(name=duty.name, owner=duty.owner, what=duty.what) for duty in follow_ups(saga, definition)
+        ),
     )
 
 

@@ -36,6 +36,7 @@ from server.settings import Paced, Settings
 
 if TYPE_CHECKING:
     from execution.bus.memory import MemoryBus
+    from execution.inbox import Inbox
     from execution.intake import Intake
     from execution.looking import Looker
     from execution.operations import Operations
@@ -114,6 +115,12 @@ class Installation:
         from execution.intake import Intake
 
         return Intake(self.store, self.catalog, self.clock, self.ids, self.engine, wake=wake, offload=asyncio.to_thread)
+
+    def inbox(self) -> Inbox:
+        """Facts from outside. Whoever hands one over has authenticated its source."""
+        from execution.inbox import Inbox
+
+        return Inbox(self.store, self.clock, self.ids, self.tenant)
 
     def worker(self, ports: Ports, bus: MemoryBus) -> Worker:
         """A worker of this process; `bus` is where this process says what was accepted."""

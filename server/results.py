@@ -88,6 +88,14 @@ class Review(Result):
     owner: str
 
 
+class FollowUp(Result):
+    """What is left to people, and to whom."""
+
+    name: str
+    owner: str
+    what: str
+
+
 class CommandStatus(Result):
     """What is known about one command, proven by the journal. `live` is true only after the published article was read
     back; `done` means that nothing more happens by itself. Tell the user `say_to_user`, then do `next_action`."""
@@ -101,6 +109,7 @@ class CommandStatus(Result):
     done: bool
     live: bool
     verified_at: str | None = None
+    content: str | None = Field(default=None, description="what has become of the article, whatever command did it")
     publish_at: str | None = Field(default=None, description="when it is to be published, in UTC")
     publish_at_local: str | None = Field(default=None, description="the same on the site's clock")
     url: str | None = None
@@ -114,6 +123,7 @@ class CommandStatus(Result):
     answers: Answers
     steps: list[Step] = Field(description="concise: only steps that are under way or in trouble; detailed: all")
     reviews: list[Review] | None = None
+    follow_ups: list[FollowUp] | None = Field(default=None, description="what its ending leaves to people")
     idempotency_key: str
     workflow_id: str
     saga_id: str
@@ -223,6 +233,7 @@ def status(
         "steps": [_step(step, detailed) for step in steps],
         "reviews": _reviews(view) if detailed and view.reviews else None,
         "trace_id": view.trace_id if detailed else None,
+        **({} if detailed else {"follow_ups": None}),
         "cursor": cursor,
         "truncated": f"{len(view.steps)} steps in pages; pass cursor for the next" if cursor else None,
     }
@@ -248,6 +259,7 @@ def full(view: CommandView) -> CommandStatus:
         done=view.done,
         live=view.live,
         verified_at=moment(view.verified_at_ms),
+        content=view.content,
         publish_at=moment(view.publish_at_ms),
         publish_at_local=view.publish_at_local,
         url=view.reference,
@@ -258,6 +270,7 @@ def full(view: CommandView) -> CommandStatus:
         answers=_answers(view),
         steps=[_step(step, True) for step in view.steps],
         reviews=_reviews(view),
+        follow_ups=[FollowUp(name=duty.name, owner=duty.owner, what=duty.what) for duty in view.follow_ups] or None,
         idempotency_key=view.idempotency_key,
         workflow_id=view.workflow_id,
         saga_id=view.saga_id,

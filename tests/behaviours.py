@@ -88,6 +88,18 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A held command sends nothing more until it is resumed; others go on.",
             source="The design, section 9",
         ),
+        "operator.plan": Behaviour(
+            sentence="Operators see the plan of what they would set in motion; nothing is written.",
+            source="The design, section 9",
+        ),
+        "preview.true": Behaviour(
+            sentence="A preview tells what acceptance would freeze, or refuses what acceptance would refuse.",
+            source="The design, section 8",
+        ),
+        "card.whole": Behaviour(
+            sentence="A definition answers all ten blocks of its card, or it cannot be constructed.",
+            source="The design, section 6",
+        ),
         "law.approval": Behaviour(
             sentence="An approval binds the exact bytes of the request that publishes.",
             source="The design, law 10",

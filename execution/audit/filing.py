@@ -10,7 +10,7 @@ from execution.core.auditing import Oddity, asked_before
 from execution.core.command import Saga
 from execution.core.draft import Draft
 from execution.core.events import Fact
-from execution.core.horizon import Horizon, open_review
+from execution.core.horizon import Horizon, asking, open_review
 from execution.core.states import Blocker, ReviewKind, State
 from execution.looking import Look
 from execution.ports import Clock, Ids
@@ -38,23 +38,13 @@ class Files:
             if asked_before(saga, command_id, oddity):
                 return question_about(saga, command_id, oddity)
             draft = Draft(saga, actor=self.actor, now_ms=self.clock.now_ms())
-            _file(draft, command_id, oddity, look, self._horizon(draft.now_ms))
+            _file(draft, command_id, oddity, look, asking(draft.now_ms, self.ids.new, OWNER))
             try:
                 await self.store.commit(draft.unit())
             except Stale:
                 continue
             return question_about(draft.committed(), command_id, oddity)
         return None
-
-    def _horizon(self, now_ms: int) -> Horizon:
-        return Horizon(
-            now_ms=now_ms,
-            quiet_at_ms={},
-            new_id=self.ids.new,
-            approval_ttl_ms=0,
-            claims_max=0,
-            review_owner=OWNER,
-        )
 
 
 def question_about(saga: Saga, command_id: str, oddity: Oddity) -> str | None:

@@ -225,6 +225,26 @@ class ApprovalGate(Generic[P]):
     summary: str = ""
 
 
+class After(StrEnum):
+    """How a saga ended. DONE: whole. GAPS: a person gave some of it up after the pivot. REMAINS: it did not come to its
+    end, and something of it was not undone. NOTHING: nothing of it is there."""
+
+    DONE = "done"
+    GAPS = "gaps"
+    REMAINS = "remains"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUp:
+    """A duty that an ending leaves to people, and whose it is."""
+
+    name: str
+    owner: str
+    what: str
+    after: frozenset[After]
+
+
 Part = Step[P] | CheckGate[P] | ApprovalGate[P]
 
 _RANK: Final = {
@@ -259,6 +279,7 @@ class SagaDefinition(Generic[P]):
     max_lateness_s: float = 3_600.0
     past: str = "done"
     takes_down: bool = False
+    follow_ups: tuple[FollowUp, ...] = ()
 
     def __post_init__(self) -> None:
         check_names(self)
@@ -304,6 +325,9 @@ class SagaDefinition(Generic[P]):
 def check_names(saga: SagaDefinition[Any]) -> None:
     """Names are unique and well formed; what is required or guarded exists and stands before or after as it must."""
     names = [part.name for part in saga.parts]
+    duties = [duty.name for duty in saga.follow_ups]
+    if len(set(duties)) != len(duties) or not all(_NAME.fullmatch(name) for name in duties):
+        raise UnsafeDefinition(f"{saga.name}: names of duties must be unique and upper case")
     if not names or len(set(names)) != len(names) or not all(_NAME.fullmatch(name) for name in names):
         raise UnsafeDefinition(f"{saga.name}: part names must be unique, upper case, and there must be one")
     for index, part in enumerate(saga.parts):
@@ -348,6 +372,8 @@ def check_answers(saga: SagaDefinition[Any]) -> None:
     for block, said in (("COMMAND", saga.summary), ("DECISION", saga.decision or asked), ("TARGET", saga.target)):
         if not said:
             raise UnsafeDefinition(f"{saga.name}: {block} has no answer")
+    if not all(duty.owner and duty.what and duty.after for duty in saga.follow_ups):
+        raise UnsafeDefinition(f"{saga.name}: a duty without an owner, a purpose or an ending")
     keys = [(action.system, action.operation) for action in saga.actions]
     if len(set(keys)) < len(keys):
         raise UnsafeDefinition(f"{saga.name}: IDEMPOTENCY has no answer: two of its actions would share one key")

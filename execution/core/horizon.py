@@ -98,6 +98,18 @@ class Horizon:
         return until if until > self.now_ms else None
 
 
+def asking(now_ms: int, new_id: Callable[[str], str], review_owner: str) -> Horizon:
+    """For whoever only asks a person and drives nothing."""
+    return Horizon(
+        now_ms=now_ms,
+        quiet_at_ms={},
+        new_id=new_id,
+        approval_ttl_ms=0,
+        claims_max=0,
+        review_owner=review_owner,
+    )
+
+
 def begin(draft: Draft, command_id: str, at: Horizon, body: dict[str, Any] | None = None) -> bool:
     """Claim a step: … → DISPATCHING. False when it was claimed too often without progress and a person must look."""
     row = draft.row(command_id)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from execution.catalog import Intent
-from execution.core.definition import SagaDefinition
+from execution.core.definition import After, FollowUp, SagaDefinition
 from execution.ports import Ports
 from execution.sagas.publish_cache import PURGE_STEPS
 from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
@@ -26,6 +26,19 @@ from execution.sagas.publish_records import RECORD_PUBLICATION, STAGE_PUBLICATIO
 from execution.sagas.publish_webhook import SEND_WEBHOOK
 from execution.sagas.publish_wordpress import CREATE_WORDPRESS_DRAFT, PUBLISH_WORDPRESS_POST, TRASH_STAGED_DRAFT
 
+FINISH_BY_HAND: Final = FollowUp(
+    name="FINISH_BY_HAND",
+    owner="operators",
+    what="do by hand what was given up: `remit card` says how, step by step",
+    after=frozenset({After.GAPS}),
+)
+TAKE_AWAY_BY_HAND: Final = FollowUp(
+    name="TAKE_AWAY_BY_HAND",
+    owner="operators",
+    what="take away by hand what was not undone: `remit card` says where to look, step by step",
+    after=frozenset({After.REMAINS}),
+)
+
 SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     name="SEO_ARTICLE_PUBLISH",
     version=1,
@@ -34,6 +47,7 @@ SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     past="published",
     summary="publish one version of an article, as a person approved it",
     target="site/{site}/{article_id}",
+    follow_ups=(FINISH_BY_HAND, TAKE_AWAY_BY_HAND),
     parts=(
         UPLOAD_FEATURED_IMAGE,
         CREATE_WORDPRESS_DRAFT,

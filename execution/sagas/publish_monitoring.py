@@ -33,13 +33,13 @@ def monitoring_of(ports: Ports) -> Monitoring:
     return ports.monitoring
 
 
-def check_key(context: Context, article_id: str) -> str:
+def check_key(context: Context, site: str, article_id: str) -> str:
     """One per article: no version and no generation is in it."""
     key = BusinessKey(
         tenant=context.tenant,
         system=SYSTEM,
         operation="check",
-        site=context.site,
+        site=site,
         object_id=article_id,
         version=EVERY_VERSION,
     )
@@ -56,7 +56,7 @@ def check_of(context: Context) -> Check:
     if not url:
         raise Unprepared(FailureClass.PERMANENT, "address_unknown")
     return Check(
-        key=check_key(context, params.article_id),
+        key=check_key(context, params.site, params.article_id),
         name=params.title,
         url=url,
         tags=("remit", f"site:{params.site}", *params.monitoring_tags),

@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from execution.catalog import Intent
 from execution.core.command import Context, Saga
-from execution.core.definition import ApprovalGate, SagaDefinition
+from execution.core.definition import After, ApprovalGate, FollowUp, SagaDefinition
 from execution.core.failures import Absent, CannotTell, Present
 from execution.ports import Ports
 from execution.proposal import Proposal
+from execution.sagas.publish_article import FINISH_BY_HAND
 from execution.sagas.publish_plan import PublishSettings
 from execution.sagas.publish_wordpress import site_of
 from execution.sagas.withdraw_correction import SEND_CORRECTION, SEND_CORRECTION_WEBHOOK
@@ -79,6 +80,13 @@ WITHDRAWAL_APPROVAL: Final[ApprovalGate[Ports]] = ApprovalGate(
     summary="a person says yes to taking exactly this down",
 )
 
+ASK_SEARCH_ENGINES: Final = FollowUp(
+    name="ASK_SEARCH_ENGINES",
+    owner="whoever keeps the site",
+    what="ask search engines and archives to drop its address: the copies that they keep are out of reach from here",
+    after=frozenset({After.DONE, After.GAPS}),
+)
+
 ARTICLE_WITHDRAW_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     name="ARTICLE_WITHDRAW",
     version=1,
@@ -87,6 +95,7 @@ ARTICLE_WITHDRAW_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     past="withdrawn",
     summary="take down what a command published, say why, and tell whoever was told of the publication",
     target="site/{site}/{article_id}",
+    follow_ups=(ASK_SEARCH_ENGINES, FINISH_BY_HAND),
     takes_down=True,
     parts=(
         WITHDRAWAL_APPROVAL,

@@ -117,7 +117,7 @@ def check_of(context: Context) -> Check:
     """The article's one check, which now watches that its page is gone; a later version takes it over again."""
     params = WithdrawParams.of(context.params)
     return Check(
-        key=check_key(context, params.article_id),
+        key=check_key(context, params.site, params.article_id),
         name=f"Withdrawn: {params.title}",
         url=params.url,
         tags=("remit", "withdrawn", f"site:{params.site}", *params.monitoring_tags),

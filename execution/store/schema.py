@@ -134,6 +134,12 @@ COMMANDS: Final = Table(
     Index("ix_commands_decision", "tenant", "decision_id", **_where("parent_id IS NULL")),
     Index("ix_commands_principal", "tenant", "principal", "created_at_ms", **_where("parent_id IS NULL")),
     Index("ix_commands_recent", "tenant", "created_at_ms", "command_id", **_where("parent_id IS NULL")),
+    Index(
+        "ix_commands_message",
+        "target_system",
+        "external_resource_id",
+        **_where("effect_class = 'IRREVERSIBLE' AND external_resource_id IS NOT NULL"),
+    ),
 )
 
 EVENTS: Final = Table(
@@ -331,6 +337,26 @@ ROUNDS: Final = Table(
     _int("began_ms"),
     _ms("ended_ms"),
     _text("result"),
+)
+
+INBOX: Final = Table(
+    "inbox",
+    METADATA,
+    Column("inbox_id", COUNTER, primary_key=True, autoincrement=True),
+    _text("tenant"),
+    _text("source"),
+    _text("delivery_id"),
+    _text("digest"),
+    _text("says"),
+    _text("code"),
+    _text("system"),
+    _text("resource_id"),
+    _maybe("command_id"),
+    _maybe("root_id"),
+    _text("outcome"),
+    _maybe("review_id"),
+    _int("received_at_ms"),
+    UniqueConstraint("source", "delivery_id"),
 )
 
 REFUSALS: Final = Table(

@@ -38,6 +38,7 @@ def status(command: CommandArgument, home: HomeOption = None, as_json: JsonOptio
             fields(_headline(view)),
             table(["step", "state", "attempts", "reference", "error"], steps),
             line(f"\n{view.say_to_user}", "bold"),
+            *(line(f"Left to {duty.owner}: {duty.what}.") for duty in view.follow_ups),
         )
         return exit_code(view)
 
@@ -60,12 +61,23 @@ def why(command: CommandArgument, home: HomeOption = None, as_json: JsonOption =
 def list_commands(
     limit: LimitOption = 20,
     agent: Annotated[str | None, typer.Option("--agent", help="Only this agent's.")] = None,
+    articles: Annotated[
+        bool, typer.Option("--articles", help="Articles and what has become of them, instead of commands.")
+    ] = False,
+    site: Annotated[str | None, typer.Option("--site", help="Only articles of this site.")] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The newest commands."""
+    """The newest commands, or the articles that were worked on last."""
+    if (site is not None and not articles) or (agent is not None and articles):
+        raise CommandFailed("usage", "--site goes with --articles, --agent without it.", "", Exit.USAGE)
 
     async def work(at: Installation) -> None:
+        if articles:
+            from server.cli.articles import listing
+
+            Output(as_json).show(*await listing(at, site, limit))
+            return
         principal = None if agent is None else f"agent:{agent.removeprefix('agent:')}"
         views = await at.status.recent(at.tenant, principal, limit)
         rows = [(v.command_id, v.site, f"{v.object_id} v{v.object_version}", v.state, v.principal) for v in views]
@@ -141,6 +153,7 @@ def paragraph(view: CommandView) -> str:
     said += ["Reality was seen to differ from the journal."] if answers.diverged else []
     said += [f"First error: {view.error_code}."] if view.error_code else []
     said += [f"Its trace: {view.trace_id}."] if view.trace_id else []
+    said += [f"Left to {duty.owner}: {duty.what}." for duty in view.follow_ups]
     return " ".join(said)
 
 
@@ -149,10 +162,10 @@ def next_for(view: CommandView) -> str:
     if view.reviews:
         review = view.reviews[0]
         return f"`remit review show {review.review_id}`, then rule: {', '.join(review.verdicts)}."
-    if _awaits_approval(view):
-        return f"`remit approve {view.command_id}`, or `remit reject {view.command_id} --reason …`."
     if "HELD" in view.blockers:
         return f"`remit freeze ls` says what holds it; then `remit freeze off` or `remit resume {view.command_id}`."
+    if _awaits_approval(view):
+        return f"`remit approve {view.command_id}`, or `remit reject {view.command_id} --reason …`."
     return "Nothing." if view.done else "Nothing by you: a worker goes on (`remit serve` or `remit worker` must run)."
 
 
@@ -196,6 +209,7 @@ def _headline(view: CommandView) -> list[tuple[str, object]]:
         ("command", view.command_id),
         ("article", f"{view.object_id} v{view.object_version} on {view.site}"),
         ("state", f"{view.state} ({view.phase})" if view.phase else view.state),
+        ("article is", view.content),
         ("live", f"yes, verified {moment(view.verified_at_ms)}" if view.live else "no"),
         ("scheduled", _schedule(view)),
         ("url", view.reference),

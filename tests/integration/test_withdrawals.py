@@ -85,7 +85,7 @@ async def test_an_article_is_taken_down_marked_written_down_and_corrected_once(w
     assert (view.state, view.live, view.done, view.answers.executed) == ("SUCCESS", False, True, "yes")
     assert view.say_to_user == "article-0028 version 1 was published. It was withdrawn since."
     ended = await world.view(command_id)
-    assert ended.say_to_user == "article-0028 version 1 is withdrawn and verified."
+    assert ended.say_to_user.startswith("article-0028 version 1 is withdrawn and verified. That was last seen at ")
 
 
 async def test_what_is_rejected_stays_live_and_nobody_is_told(world: World) -> None:

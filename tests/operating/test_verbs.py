@@ -42,7 +42,8 @@ async def test_an_article_is_taken_down_on_the_word_of_its_only_operator(world: 
         False,
         "article-0028 version 1 was published. It was withdrawn since.",
     )
-    assert (await office.asks("status", command_id)).document["say_to_user"].endswith("is withdrawn and verified.")
+    said = (await office.asks("status", command_id)).document["say_to_user"]
+    assert "is withdrawn and verified. That was last seen at" in said
     assert (await office.asks("audit", "--pace", "0")).document["findings"] == []
 
     open_now = [d for d in (await office.asks("decision", "ls")).document["decisions"] if d["open"]]

@@ -126,7 +126,7 @@ async def test_whoever_was_told_is_told_of_the_end_and_never_why() -> None:
     at = world()
     await forward(at, SEND_CORRECTION)
     (message,) = at.relay.sent
-    assert message.recipients == ("ann@example.org", "bob@example.org")
+    assert message.recipients == ("Ann@example.org", "bob@example.org")
     assert message.subject == "Withdrawn: How to brew"
     assert "a wrong name" not in message.text
     await forward(at, SEND_CORRECTION_WEBHOOK)
@@ -171,7 +171,7 @@ async def test_a_person_approves_what_would_be_taken_down_and_who_would_be_told(
     at = world()
     shown = await WITHDRAWAL_APPROVAL.subject(at.ports, at.context(WITHDRAWAL_APPROVAL.name))
     assert not isinstance(shown, CannotTell)
-    assert shown["recipients"] == ["ann@example.org", "bob@example.org"]
+    assert shown["recipients"] == ["Ann@example.org", "bob@example.org"]
     assert shown["webhooks"] == ["hook"]
     assert shown["purge"] == [LIVE.url, "https://blog.example/"]
     assert shown["target"]["expected_version"] == "v-live"
