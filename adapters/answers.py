@@ -20,11 +20,16 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A complete answer. `retry_after_s` is what the system asked for, None when it asked for nothing usable."""
+    """A complete answer.
+
+    retry_after_s: what the system asked for, None when it asked for nothing usable. last: the system ends the
+    connection after this answer.
+    """
 
     status: int
     body: bytes
     retry_after_s: float | None = None
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

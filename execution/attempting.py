@@ -17,7 +17,7 @@ from execution.core import decide
 from execution.core.apply import apply, landed_receipt, settle_answer, settle_found, sighting_body, step_of
 from execution.core.command import Attempt, Command
 from execution.core.decide import Decision
-from execution.core.definition import Action, Prepared, tells_writing
+from execution.core.definition import Action, Prepared, asks_to_write, tells_writing
 from execution.core.draft import Draft
 from execution.core.events import Fact, canonical
 from execution.core.failures import Answer, FailureClass, Refused, Sighting, Unsent
@@ -65,18 +65,23 @@ class Stamp:
 
 
 class Lateness:
-    """Whether bytes left after the send budget: the sender looks at its clocks again after each write."""
+    """Whether bytes left after the budget: the sender looks at its clocks again before and after each write."""
 
-    def __init__(self, clock: Clock, stamp: Stamp) -> None:
+    def __init__(self, clock: Clock, stamp: Stamp, budget_s: float) -> None:
         self._clock = clock
         self._stamp = stamp
+        self._budget_s = budget_s
         self.late_s: float | None = None
 
     def note(self) -> None:
         """Bytes have just left."""
         elapsed_s = self._stamp.elapsed_s(self._clock)
-        if elapsed_s > SEND_BUDGET_S:
+        if elapsed_s > self._budget_s:
             self.late_s = elapsed_s
+
+    def in_time(self) -> bool:
+        """Whether bytes may still leave."""
+        return self._stamp.elapsed_s(self._clock) <= self._budget_s
 
 
 async def execute(drive: Drive, command_id: str) -> Next:
@@ -128,9 +133,11 @@ async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepare
     if stamp.elapsed_s(env.clock) > SEND_BUDGET_S:
         await _budget_missed(drive, attempt)
         return None
-    lateness = Lateness(env.clock, stamp)
+    lateness = Lateness(env.clock, stamp, prepared.bounds.budget_s)
     if tells_writing(prepared):
         prepared.written = lateness.note
+    if asks_to_write(prepared):
+        prepared.may_write = lateness.in_time
     answer = await drive.keeping(env.performer.send(prepared, action.deadline_s))
     drive.learn(command_id, answer)
     return await _answered(drive, attempt, answer, lateness.late_s)

@@ -71,6 +71,20 @@ def tells_writing(prepared: Prepared) -> TypeGuard[TellsWriting]:
     return hasattr(prepared, "written")
 
 
+class AsksToWrite(Protocol):
+    """A prepared effect that takes several requests: before each further one it asks whether there is still time.
+
+    Its `bounds.budget_s` says until when after the fence; only whoever holds the clocks can tell.
+    """
+
+    may_write: Callable[[], bool]
+
+
+def asks_to_write(prepared: Prepared) -> TypeGuard[AsksToWrite]:
+    """Whether that request asks."""
+    return hasattr(prepared, "may_write")
+
+
 Forward = Callable[[P, Context], Awaitable[Prepared]]
 Observe = Callable[[P, Context], Awaitable[Sighting]]
 Verify = Callable[[P, Context, Receipt], Awaitable[Sighting]]

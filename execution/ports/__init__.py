@@ -20,6 +20,7 @@ from execution.ports.machine import Chance, Clock, Ids
 from execution.ports.mail import Mail, Message
 from execution.ports.probing import Probed, Severity, Symptom
 from execution.ports.publications import PublicationRecord, Publications
+from execution.ports.repository import ArchivedFile, ContentVersion, PullRequest, Repository
 from execution.ports.wordpress import Article, WordPress
 
 
@@ -32,16 +33,19 @@ class Ports:
 
     artifacts: Artifacts
     wordpress: Mapping[str, WordPress] = field(default_factory=dict)
+    repository: Repository | None = None
     publications: Publications | None = None
     mail: Mail | None = None
     recipients: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 __all__ = [
+    "ArchivedFile",
     "Article",
     "Artifacts",
     "Chance",
     "Clock",
+    "ContentVersion",
     "Ids",
     "Lists",
     "Mail",
@@ -51,7 +55,9 @@ __all__ = [
     "Probed",
     "PublicationRecord",
     "Publications",
+    "PullRequest",
     "Receipt",
+    "Repository",
     "Severity",
     "Symptom",
     "WordPress",

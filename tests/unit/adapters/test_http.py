@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.answers import NoReply, Reply, Unreadable, parse_object
-from adapters.http import TCP_USER_TIMEOUT_S, HttpSystem, undocumented
+from adapters.http import TCP_USER_TIMEOUT_S, HttpSystem, _Connection, undocumented
 from execution.core.failures import Answer, FailureClass, Landed, Lost, Receipt, Refused, Unsent
 from execution.core.quiescence import Bounds
 from tests.unit.adapters.raw_server import Behaviour, RawServer, answering, reply, reset, self_signed, serving
@@ -211,11 +211,11 @@ async def test_a_cancelled_write_is_cancelled_and_its_connection_is_gone() -> No
 
 async def test_the_kernel_gives_up_unacknowledged_bytes_after_a_known_time() -> None:
     async with serving(answering()) as server:
-        stream = await system(server.url).open()
-        assert not isinstance(stream, Unsent)
-        raw = stream.get_extra_info("socket")
+        opened = await system(server.url).open()
+        assert isinstance(opened, _Connection)
+        raw = opened.stream.get_extra_info("socket")
         assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == TCP_USER_TIMEOUT_S * 1000
-        await stream.aclose()
+        await opened.release()
 
 
 async def test_reads_share_a_connection_and_bypass_caches() -> None:
