@@ -1,10 +1,11 @@
-"""The stand-ins together: the site behind its front, the mail relay, and the control endpoint.
+"""The stand-ins together: the site behind its front, the repository, the mail relay, and the control endpoint.
 
 PUT    /__faults                       arm a fault (adapters.sandbox.faults)
 GET    /__faults                       what is armed, and what has struck
 DELETE /__faults                       disarm everything, release what is paused
 GET    /__wait?kind=K&timeout_s=T      200 once a fault of that kind has struck, else 408
-GET    /__effects                      posts, accepted writes by path, messages: straight from the state
+GET    /__effects                      posts, branches, commits, pull requests, accepted writes by path, messages:
+                                       straight from the state
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final
 
 from adapters.sandbox.accounts import ACCOUNTS, Account
 from adapters.sandbox.faults import Fault, FaultBook, FaultKind, MalformedFault, parse_fault
+from adapters.sandbox.github import PREFIX, GitHub
 from adapters.sandbox.site import Circumstances, Site
 from adapters.sandbox.smtp import MailRelay
 from adapters.sandbox.state import SandboxState
@@ -75,6 +77,7 @@ class Sandbox:
         self.faults = FaultBook()
         self._state = SandboxState(state)
         self._site = Site(self._state, self.settings.accounts, now, plugin=self.settings.plugin)
+        self._github = GitHub(self._state, now)
         h, m = self.settings.incomplete_s * self.settings.scale, self.settings.max_run_s * self.settings.scale
         self._http = HttpServer(self._handle, incomplete_s=h, max_run_s=m)
         self._mail = MailRelay(self._state, self.faults, now, incomplete_s=h, max_run_s=m)
@@ -123,9 +126,10 @@ class Sandbox:
         stale = await self.faults.take(request.line, FaultKind.STALE)
         renamed = await self.faults.take(request.line, FaultKind.RENAME)
         at = Circumstances(stale_s=stale.seconds if stale else 0.0, rename=renamed is not None)
-        response = self._site.answer(request, at)
+        system = self._github if request.path.startswith(f"{PREFIX}/") else self._site
+        response = system.answer(request, at)
         if await self.faults.take(request.line, FaultKind.REPLAY):
-            self._site.answer(request, at)
+            system.answer(request, at)
         return response
 
     async def _after(self, fault: Fault, response: Response) -> Response:

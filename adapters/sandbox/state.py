@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+from adapters.sandbox.git import GitStore
 from capabilities.strict_json import JsonValue
 
 FAR_FUTURE: Final = 1e12
@@ -63,6 +64,7 @@ class SandboxState:
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.executescript(SCHEMA)
+        self.git = GitStore(self._db)
         self._current = {post.post_id: post for post in self._posts_as_of(FAR_FUTURE)}
 
     def close(self) -> None:
@@ -156,6 +158,7 @@ class SandboxState:
                 }
                 for message_id, sender, recipients, content in messages
             ],
+            **self.git.effects(),
         }
 
 
