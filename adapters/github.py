@@ -164,7 +164,7 @@ class GitHubRepository:
             return Present(receipt=self._receipt(version, head), complete=not differing, difference=differing)
         return await self._foreign(version, head, known_commit)
 
-    def delete_branch(self, *, branch: str, commit: str) -> Prepared:
+    def delete_branch(self, *, branch: str) -> Prepared:
         path = f"{self._read.path}/git/refs/heads/{quote(branch)}"
         return self._system.write("DELETE", path, b"", judge=lambda reply: _deleted(reply, branch))
 

@@ -80,6 +80,12 @@ class Config:
         site = self.settings.site[name]
         return self._required(f"site.{name}", "password", site.password_file, site.password_env)
 
+    def github_token(self) -> Secret:
+        """The repository's token."""
+        section = self.settings.github
+        assert section is not None, "asked for only where the section exists"
+        return self._required("github", "token", section.token_file, section.token_env)
+
     def publications_url(self) -> Secret:
         """The URL of the publications database."""
         section = self.settings.publications
@@ -99,6 +105,7 @@ class Config:
         """Every file here that holds production authority: for the warning at start."""
         settings = self.settings
         named = [site.password_file for site in settings.site.values()]
+        named += [settings.github.token_file] if settings.github else []
         named += [settings.mail.password_file] if settings.mail else []
         named += [settings.publications.url_file] if settings.publications else []
         named += [settings.issuer.key_file] if settings.issuer else []
@@ -300,6 +307,8 @@ def _check_zone(name: str, where: str) -> None:
 
 def _timed(settings: Settings) -> Iterator[tuple[str, Timed]]:
     yield from ((f"site.{name}", site) for name, site in settings.site.items())
+    if settings.github is not None:
+        yield "github", settings.github
     if settings.publications is not None:
         yield "publications", settings.publications
     if settings.mail is not None:

@@ -30,6 +30,7 @@ UMASK: Final = 0o077
 TENANT_DEFAULT: Final = "local"
 SANDBOX_USER: Final = "editor1"
 SANDBOX_SECRET: Final = "sandbox-editor1"  # noqa: S105 (protects nothing: the stand-in listens on loopback)
+SANDBOX_TOKEN: Final = "sandbox-github"  # noqa: S105 (the same)
 
 
 class HomeExists(Exception):
@@ -96,6 +97,7 @@ def _fill(made: Path, home: Path, clock: Clock, ids: Ids, names: Names) -> NewHo
     key = generate_operator_key(operator)
     save_private_key(key, made / "operators" / f"{operator}.pem")
     create_private_file(made / "secrets" / "blog.password", f"{SANDBOX_SECRET}\n".encode())
+    create_private_file(made / "secrets" / "github.token", f"{SANDBOX_TOKEN}\n".encode())
     installation_id = ids.new("inst")
     text = _TEMPLATE.format(
         installation_id=installation_id,
@@ -197,6 +199,30 @@ pause_s = 1
 # What the validation gate insists on.
 title = true
 
+[github]
+# Every version is kept on a branch of its own, and only there; without this section none is.
+# real: your repository, and a fine-grained token for it alone: Contents read and write, and Pull requests read and
+# write where pull_request = true. Remove the line with the url.
+url = "http://127.0.0.1:{http_port}/github"
+owner = "remit"
+repo = "archive"
+token_file = "secrets/github.token"
+base_branch = "main"
+folder = "remit"
+pull_request = false
+# real: from whom the commits are.
+author_name = "Remit"
+author_email = "remit@remit.invalid"
+# real: max_run_s = 10, max_run_source = "GitHub's documentation: Troubleshooting the REST API, Timeouts".
+max_run_s = 5
+max_run_source = "the sandbox ends requests after this"
+# real: remove these five: what holds without them suits a service far away.
+within_s = 2
+transit_s = 1
+stale_s = 0
+clock_s = 0.5
+pause_s = 1
+
 [mail]
 # real: your relay; with a login: user, password_file, tls = "starttls".
 host = "127.0.0.1"
@@ -219,7 +245,7 @@ url = "sqlite:///{{home}}/sandbox/publications.db"
 # notify = ["team"]
 
 [sandbox]
-# Stand-ins for WordPress and the mail relay; `remit serve` starts them and ends them with itself.
+# Stand-ins for WordPress, GitHub and the mail relay; `remit serve` starts them and ends them with itself.
 start = true
 http_port = {http_port}
 smtp_port = {smtp_port}

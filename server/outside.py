@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from adapters.database import SqlPublications
+from adapters.github import Archive, GitHubRepository
 from adapters.mail import Login, Security, SmtpMail
 from adapters.wordpress import WordPressSite
 from execution.core.failures import FailureClass, Unprepared
@@ -42,12 +43,15 @@ class Outside:
 
     ports: Ports
     sites: tuple[WordPressSite, ...]
+    repository: GitHubRepository | None
     publications: SqlPublications | None
 
     async def aclose(self) -> None:
         """Let every connection go."""
         for site in self.sites:
             await site.aclose()
+        if self.repository is not None:
+            await self.repository.aclose()
         if self.publications is not None:
             await self.publications.aclose()
 
@@ -66,24 +70,27 @@ def adapters_of(at: Installation) -> Outside:
     """The same for looking alone: nothing is made. Raises ConfigError."""
     config = at.config
     sites = {name: _site(config, name) for name in config.settings.site}
+    repository = _repository(config)
     publications = _publications(config)
     ports = Ports(
         artifacts=StoredArtifacts(at.store),
         wordpress=MappingProxyType(sites),
+        repository=repository,
         publications=publications,
         mail=_mail(config),
         recipients=MappingProxyType({name: found.recipients for name, found in config.settings.notify.items()}),
     )
-    return Outside(ports, tuple(sites.values()), publications)
+    return Outside(ports, tuple(sites.values()), repository, publications)
 
 
 def secrets_of(config: Config) -> tuple[Secret, ...]:
     """Every secret that this process is about to hold: logs must never show one."""
     passwords = [config.site_password(name) for name in config.settings.site]
+    token = [config.github_token()] if config.settings.github is not None else []
     relay = config.mail_password()
     section = config.settings.publications
     url = [config.publications_url()] if section is not None and section.url is None else []
-    return (*passwords, *([relay] if relay else []), *url)
+    return (*passwords, *token, *([relay] if relay else []), *url)
 
 
 def bounds_of(timed: Timed, scale: float = 1.0) -> Bounds:
@@ -110,6 +117,27 @@ def _site(config: Config, name: str) -> WordPressSite:
     except ValueError as error:
         where = f"{config.home / CONFIG_NAME}, [site.{name}]"
         raise ConfigError(where, str(error), "Correct the address.") from None
+
+
+def _repository(config: Config) -> GitHubRepository | None:
+    section = config.settings.github
+    if section is None:
+        return None
+    scale = config.settings.engine.time_scale
+    token = config.github_token().value
+    try:
+        archive = Archive(
+            owner=section.owner,
+            repo=section.repo,
+            base_branch=section.base_branch,
+            folder=section.folder,
+            author_name=section.author_name,
+            author_email=section.author_email,
+        )
+        within_s = section.within_s * scale
+        return GitHubRepository(section.url, token, archive, bounds_of(section, scale), within_s=within_s)
+    except ValueError as error:
+        raise ConfigError(f"{config.home / CONFIG_NAME}, [github]", str(error), "Correct the value.") from None
 
 
 def make_publications_table(config: Config) -> None:

@@ -25,6 +25,8 @@ def publish_settings(config: Config) -> PublishSettings:
     return PublishSettings(
         sites={name: _rules(site) for name, site in settings.site.items()},
         lists={name: found.recipients for name, found in settings.notify.items()},
+        archive=settings.github is not None,
+        pull_request=settings.github is not None and settings.github.pull_request,
         publications=settings.publications is not None,
         mail=settings.mail is not None,
         mail_domain=sender.rpartition("@")[2] or MAIL_DOMAIN,

@@ -111,6 +111,27 @@ class PublicationsSection(Timed):
     url_env: str | None = None
 
 
+class GithubSection(Timed):
+    """The repository that keeps every version, a branch for each. The token is a fine-grained one for it alone.
+
+    `url` is the address of the REST interface. Three requests make a branch; the last of them begins at most `within_s`
+    after its permission to write. `incomplete_s` is how long the service waits for the next request of a connection,
+    too.
+    """
+
+    owner: str
+    repo: str
+    base_branch: str = "main"
+    folder: str = "remit"
+    author_name: str = "Remit"
+    author_email: str = "remit@remit.invalid"
+    pull_request: bool = False
+    url: str = "https://api.github.com"
+    within_s: Seconds = Field(default=10.0, gt=0, le=60)
+    token_file: str | None = None
+    token_env: str | None = None
+
+
 class MailSection(Timed):
     """The relay that takes notifications."""
 
@@ -219,6 +240,7 @@ class Settings(Section):
     issuer: IssuerSection | None = None
     operator: dict[str, OperatorSection] = Field(default_factory=dict)
     site: dict[str, Site] = Field(default_factory=dict)
+    github: GithubSection | None = None
     publications: PublicationsSection | None = None
     mail: MailSection | None = None
     notify: dict[str, NotifyList] = Field(default_factory=dict)

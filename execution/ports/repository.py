@@ -76,8 +76,8 @@ class Repository(Protocol):
         pushed to it, `branch_taken` when it is somebody else's. `complete` is false when a file is not as asked."""
         ...
 
-    def delete_branch(self, *, branch: str, commit: str) -> Prepared:
-        """The repository cannot be told what it should expect: look right before. `commit` says what was seen."""
+    def delete_branch(self, *, branch: str) -> Prepared:
+        """The repository cannot be told which head to expect: look right before."""
         ...
 
     async def observe_deleted(self, *, branch: str, commit: str) -> Sighting:

@@ -1,9 +1,10 @@
 """Publishing an article: SEO_ARTICLE_PUBLISH, version 1.
 
-One module per family of steps; this one puts them in order. Before the pivot everything can be unwound: the draft is
-trashed, the staged row cancelled. The pivot makes the approved bytes public. After it recovery goes forward only: the
-row is completed, the staged draft of a later version thrown away, and the message, which nobody can take back, goes out
-last. A step whose system is not configured, or that a proposal did not ask for, is not part of that proposal's saga.
+One module per family of steps; this one puts them in order. Before the pivot everything can be unwound: the archived
+branch is deleted, the draft trashed, the staged row cancelled. The pivot makes the approved bytes public. After it
+recovery goes forward only: the row is completed, the staged draft of a later version thrown away, and the message,
+which nobody can take back, goes out last. A step whose system is not configured, or that a proposal did not ask for, is
+not part of that proposal's saga.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 from execution.catalog import Intent
 from execution.core.definition import SagaDefinition
 from execution.ports import Ports
+from execution.sagas.publish_archive import ARCHIVE_CONTENT_VERSION, OPEN_ARCHIVE_PULL_REQUEST
 from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
 from execution.sagas.publish_notification import SEND_NOTIFICATION
 from execution.sagas.publish_plan import PublishSettings, plan
@@ -27,6 +29,8 @@ SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     intent="propose_publish",
     operation="publish",
     parts=(
+        ARCHIVE_CONTENT_VERSION,
+        OPEN_ARCHIVE_PULL_REQUEST,
         CREATE_WORDPRESS_DRAFT,
         STAGE_PUBLICATION_RECORD,
         VALIDATE_PUBLICATION,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
@@ -18,6 +19,7 @@ from execution.core.failures import FailureClass, Unprepared
 from execution.ports import Article, Artifacts
 
 REF: Final = "artifact://sha256/"
+_GENERATION: Final = re.compile(r"#[a-z2-7]{16}")
 
 
 class Mode(StrEnum):
@@ -37,8 +39,8 @@ class PublishParams:
     the allow-list took out of raw HTML. hidden: characters that hide, `content:17 U+202E RIGHT-TO-LEFT OVERRIDE`. url:
     where the article is expected to appear, empty when the site's addresses are not configured. publish_at: RFC 3339 in
     UTC, and beside it as the site's clock shows it. recipients: addresses of the lists in `notify`. post_id and
-    base_version: of the post that an UPDATE or REPUBLISH writes over. require: names of optional fields that this site
-    insists on.
+    base_version: of the post that an UPDATE or REPUBLISH writes over. archive, pull_request, publications: whether the
+    saga has those steps. require: names of optional fields that this site insists on.
     """
 
     site: str
@@ -68,6 +70,8 @@ class PublishParams:
     mail_domain: str
     post_id: str | None
     base_version: str | None
+    archive: bool
+    pull_request: bool
     publications: bool
     require: tuple[str, ...]
     policy_version: str
@@ -101,6 +105,12 @@ _TUPLES: Final = frozenset({"removed", "hidden", "categories", "tags", "sources"
 def resource(params: Mapping[str, Any]) -> str:
     """One article on one site, spelt as tokens spell it."""
     return f"site/{params['site']}/{params['article_id']}"
+
+
+def generation_of(key: str) -> str:
+    """The suffix in the key of a deliberate repetition or of one of its steps; empty for a first proposal."""
+    generation = _GENERATION.search(key)
+    return generation.group() if generation else ""
 
 
 def artifact_ref(sha256: str) -> str:

@@ -58,12 +58,15 @@ class SiteRules:
 class PublishSettings:
     """What publishing needs of the configuration.
 
-    lists: addresses by list name. publications, mail: whether those systems are configured. mail_domain: right side of
-    Message-IDs. policy_version: of the rules above, shown to approvers. The times are those of the saga.
+    lists: addresses by list name. archive, publications, mail: whether those systems are configured. pull_request:
+    whether an archived version asks to be merged. mail_domain: right side of Message-IDs. policy_version: of the rules
+    above, shown to approvers. The times are those of the saga.
     """
 
     sites: Mapping[str, SiteRules]
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    archive: bool = False
+    pull_request: bool = False
     publications: bool = False
     mail: bool = False
     mail_domain: str = "remit.invalid"
@@ -110,6 +113,8 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         mail_domain=settings.mail_domain,
         post_id=None if mode is Mode.FIRST else previous.post_id,
         base_version=base_version,
+        archive=settings.archive,
+        pull_request=settings.archive and settings.pull_request,
         publications=settings.publications,
         require=tuple(sorted(rules.require)),
         policy_version=settings.policy_version,

@@ -8,7 +8,6 @@ status, so that an edit made in between cannot go live unapproved.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +18,7 @@ from execution.core.identity import BusinessKey, marker
 from execution.core.retry import RetryPolicy
 from execution.core.states import EffectClass, Repeat
 from execution.ports import Ports, WordPress
-from execution.sagas.publish_params import Mode, PublishParams, article_of, resource
+from execution.sagas.publish_params import Mode, PublishParams, article_of, generation_of, resource
 
 SYSTEM: Final = "wordpress"
 DRAFT: Final = "CREATE_WORDPRESS_DRAFT"
@@ -27,7 +26,6 @@ TRASH_DRAFT: Final = "TRASH_WORDPRESS_DRAFT"
 PUBLISH: Final = "PUBLISH_WORDPRESS_POST"
 TRASH_STAGED: Final = "TRASH_STAGED_DRAFT"
 DRAFT_OPERATION: Final = "draft"
-_GENERATION: Final = re.compile(r"#[a-z2-7]{16}")
 
 _BY_MARKER: Final = LookupContract(
     strength="strong",
@@ -62,7 +60,6 @@ def draft_of(context: Context) -> Receipt:
 def draft_marker(context: Context) -> str:
     """The marker that our draft carries, from whichever step or gate of the same saga it is asked."""
     params = PublishParams.of(context.params)
-    generation = _GENERATION.search(context.key)
     key = BusinessKey(
         tenant=context.tenant,
         system=SYSTEM,
@@ -70,7 +67,7 @@ def draft_marker(context: Context) -> str:
         site=context.site,
         object_id=params.article_id,
         version=params.version,
-        generation=generation.group() if generation else "",
+        generation=generation_of(context.key),
     )
     return marker(context.installation, key)
 
