@@ -116,6 +116,9 @@ class GitHub:
         match kind, name:
             case "ref", ref if ref.startswith("heads/"):
                 return self._ref(ref.removeprefix("heads/"), call.as_of)
+            case "matching-refs", ref:
+                known = self._git.branches(call.as_of).items()
+                return _json(200, [_reference(name, sha) for name, sha in known if f"heads/{name}".startswith(ref)])
             case "commits", sha:
                 return _json(200, _git_commit(self._git.commit(sha)))
             case "trees", sha:

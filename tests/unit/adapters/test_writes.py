@@ -7,7 +7,7 @@ import pytest
 from adapters.answers import Reply, parse_object, text
 from adapters.http import HttpSystem, undocumented
 from adapters.writes import HttpWrite, Preparation
-from execution.core.definition import AsksToWrite, TellsWriting
+from execution.core.definition import asks_to_write, tells_writing
 from execution.core.failures import Answer, FailureClass, Landed, Lost, Receipt, Refused, Unsent
 from execution.core.quiescence import Bounds
 from tests.unit.adapters.raw_server import Behaviour, RawServer, answering, reply, reset, serving
@@ -171,8 +171,8 @@ async def test_a_refusal_is_one_wherever_it_comes_and_doubt_begins_with_the_effe
 async def test_before_each_further_request_it_asks_whether_there_is_still_time() -> None:
     async with serving(answering(TREE, COMMIT, BRANCH)) as server:
         write = in_turn(server.url)
-        assert isinstance(write, AsksToWrite)
-        assert isinstance(write, TellsWriting)
+        assert asks_to_write(write)
+        assert tells_writing(write)
         told: list[int] = []
         write.written = lambda: told.append(len(server.requests))
         write.may_write = lambda: len(server.requests) < 2
