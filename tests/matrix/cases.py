@@ -51,13 +51,17 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where it strikes: the request, its number among the writes of the saga, and the road that leads there."""
+    """Where it strikes: the request, its number among the writes of the saga, and the road that leads there.
+
+    reads: what is read of the same thing afterwards.
+    """
 
     name: str
     match: str
     write: int
     version: int = 1
     rejected: bool = False
+    reads: str = "GET /wp-json/wp/v2/posts"
 
     @property
     def judge(self) -> Judge:
@@ -87,12 +91,20 @@ FAULTS: Final = (
     Fault(name="stale reads after", kind="stale", more={"times": 6}, reads=True),
 )
 POSTS: Final = "/wp-json/wp/v2/posts"
+GIT: Final = "/github/repos/remit/archive/git"
+BRANCHES: Final = f"GET {GIT}/ref/heads/remit/"
+DRAFT: Final = Place(name="draft", match=f"POST {POSTS}", write=1)
+PUBLISH: Final = Place(name="publish", match=f"POST {POSTS}/", write=3)
+UPDATE: Final = Place(name="update", match=f"POST {POSTS}/", write=3, version=2)
+ARCHIVE: Final = Place(name="archive", match=f"POST {GIT}/refs", write=0, reads=BRANCHES)
 PLACES: Final = (
-    Place(name="draft", match=f"POST {POSTS}", write=0),
-    Place(name="publish", match=f"POST {POSTS}/", write=2),
-    Place(name="trash (undoing)", match=f"DELETE {POSTS}/", write=3, rejected=True),
-    Place(name="update", match=f"POST {POSTS}/", write=2, version=2),
-    Place(name="trash (staged)", match=f"DELETE {POSTS}/", write=4, version=2),
+    ARCHIVE,
+    DRAFT,
+    PUBLISH,
+    Place(name="trash (undoing)", match=f"DELETE {POSTS}/", write=4, rejected=True),
+    Place(name="branch (undoing)", match=f"DELETE {GIT}/refs/", write=5, rejected=True, reads=BRANCHES),
+    UPDATE,
+    Place(name="trash (staged)", match=f"DELETE {POSTS}/", write=5, version=2),
 )
 
 
@@ -145,13 +157,13 @@ async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge
         for earlier in range(1, place.version):
             await scene.until(await scene.propose(earlier), is_quiet)
         if fault.reads:
-            hurry.arm(place.write, partial(_arm_reads, scene, fault))
+            hurry.arm(place.write, partial(_arm_reads, scene, fault, place))
         else:
             scene.sandbox.arm(place.match, fault.kind, **fault.more)
         if fault.hurry:
             hurry.arm(place.write)
         command_id = await scene.propose(place.version)
-        if fault.reads and place is not PLACES[0]:
+        if fault.reads and place not in (ARCHIVE, DRAFT):
             await scene.until(command_id, _asked_a_while_ago, approving_it=False)
         if place.rejected:
             await scene.until(command_id, _asks, approving_it=False)
@@ -173,9 +185,9 @@ async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge
     )
 
 
-def _arm_reads(scene: Scene, fault: Fault, took_s: float) -> None:
+def _arm_reads(scene: Scene, fault: Fault, place: Place, took_s: float) -> None:
     """The next reads answer what stood there right before the write."""
-    scene.sandbox.arm(f"GET {POSTS}", fault.kind, seconds=took_s + STALE_S, **fault.more)
+    scene.sandbox.arm(place.reads, fault.kind, seconds=took_s + STALE_S, **fault.more)
 
 
 async def judged(scene: Scene, view: CommandView, saga: Saga, judge: Judge) -> tuple[list[str], Outside]:
@@ -215,7 +227,7 @@ class MailCase:
 
     @property
     def place(self) -> Place:
-        return Place(name="message", match=self.match, write=4)
+        return Place(name="message", match=self.match, write=5)
 
     def judge(self, view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
         """Published whatever became of the message; the message as often as it should be; a person where it is lost."""
@@ -289,11 +301,12 @@ def duplicate_reported(view: CommandView, saga: Saga, outside: Outside, approved
 
 SPECIAL: Final[Mapping[str, tuple[Fault, Place, Judge]]] = MappingProxyType(
     {
-        "renamed draft": (Fault(name="rename", kind="rename"), PLACES[0], published_once),
-        "renamed publication": (Fault(name="rename", kind="rename"), PLACES[1], renamed),
-        "renamed update": (Fault(name="rename", kind="rename"), PLACES[3], renamed),
-        "create sent twice by the front": (Fault(name="replay", kind="replay"), PLACES[0], duplicate_reported),
-        "publish sent twice by the front": (Fault(name="replay", kind="replay"), PLACES[1], published_once),
+        "renamed draft": (Fault(name="rename", kind="rename"), DRAFT, published_once),
+        "renamed publication": (Fault(name="rename", kind="rename"), PUBLISH, renamed),
+        "renamed update": (Fault(name="rename", kind="rename"), UPDATE, renamed),
+        "branch sent twice by the front": (Fault(name="replay", kind="replay"), ARCHIVE, published_once),
+        "create sent twice by the front": (Fault(name="replay", kind="replay"), DRAFT, duplicate_reported),
+        "publish sent twice by the front": (Fault(name="replay", kind="replay"), PUBLISH, published_once),
     }
 )
 
@@ -302,8 +315,8 @@ async def broken_promise(folder: Path, reached: Callable[[CommandView, Saga], bo
     """A draft lands long after every declared bound, while the draft that was made instead waits for approval."""
     begun, hurry, late_s = time.monotonic(), Hurry(), QUIET_S + 2.0
     async with staged(folder, real_max_run_s=REAL_MAX_RUN_S) as scene, scene.working(hurry.dress):
-        scene.sandbox.arm(PLACES[0].match, "late_commit", seconds=late_s)
-        hurry.arm(0)
+        scene.sandbox.arm(DRAFT.match, "late_commit", seconds=late_s)
+        hurry.arm(DRAFT.write)
         command_id = await scene.propose()
         await scene.until(command_id, reached, approving_it=False)
         while len((await asyncio.to_thread(scene.sandbox.outside)).posts) < 2:

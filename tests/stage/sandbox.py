@@ -42,9 +42,21 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
-    """Everything that exists outside at one moment. writes: accepted writes by method and path."""
+class Branch:
+    """A branch of the repository. content: of the file that keeps what a site stores."""
 
+    name: str
+    commit: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """Everything that exists outside at one moment. commits: how many were ever stored beside the base's, named by a
+    branch or not. writes: accepted writes by method and path."""
+
+    branches: tuple[Branch, ...]
+    commits: int
     posts: tuple[Post, ...]
     rows: tuple[Row, ...]
     mails: tuple[str, ...]
@@ -56,6 +68,9 @@ class Outside:
 
     def post(self, post_id: str | None) -> Post | None:
         return next((post for post in self.posts if post.post_id == post_id), None)
+
+    def branch(self, name: str | None) -> Branch | None:
+        return next((branch for branch in self.branches if branch.name == name), None)
 
     def by_status(self) -> dict[str, int]:
         statuses = [post.status for post in self.posts]
@@ -103,6 +118,11 @@ class SandboxProcess:
         """What exists now, read from the files in which the systems keep it."""
         effects = self._ask("GET", "/__effects")
         return Outside(
+            branches=tuple(
+                Branch(name=branch["name"], commit=branch["commit"], content=_kept(branch["files"]))
+                for branch in effects["branches"]
+            ),
+            commits=effects["commits"],
             posts=tuple(
                 Post(
                     post_id=str(post["id"]),
@@ -126,6 +146,11 @@ class SandboxProcess:
         request = urllib.request.Request(self.url + path, data=data, method=method)
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.loads(answer.read())
+
+
+def _kept(files: Mapping[str, str]) -> str:
+    (content,) = (text for path, text in files.items() if path.endswith("/content.html"))
+    return content
 
 
 def publication_rows(path: Path) -> tuple[Row, ...]:
