@@ -124,6 +124,18 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A backlog of scheduled publications is let go one by one, by however many workers.",
             source="The design, section 6; a public incident of bursts after downtime",
         ),
+        "archive.once": Behaviour(
+            sentence="A version is kept on one branch, however many ask for it at once.",
+            source="The design, law 3 and section 7",
+        ),
+        "archive.kept": Behaviour(
+            sentence="A publication keeps its branch, and asks once for it to be merged where that is configured.",
+            source="The design, section 7",
+        ),
+        "archive.untouched": Behaviour(
+            sentence="A branch that somebody pushed to is neither taken for ours nor deleted.",
+            source="The design, laws 7 and 11",
+        ),
         "mail.at-most-once": Behaviour(
             sentence="A message is sent at most once, whatever happens to its answer.",
             source="The design, laws 3 and 8",

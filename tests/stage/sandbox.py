@@ -51,12 +51,22 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pull:
+    """A pull request of the repository."""
+
+    branch: str
+    state: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
     """Everything that exists outside at one moment. commits: how many were ever stored beside the base's, named by a
     branch or not. writes: accepted writes by method and path."""
 
     branches: tuple[Branch, ...]
     commits: int
+    pulls: tuple[Pull, ...]
     posts: tuple[Post, ...]
     rows: tuple[Row, ...]
     mails: tuple[str, ...]
@@ -123,6 +133,7 @@ class SandboxProcess:
                 for branch in effects["branches"]
             ),
             commits=effects["commits"],
+            pulls=tuple(Pull(branch=pull["head"], state=pull["state"], body=pull["body"]) for pull in effects["pulls"]),
             posts=tuple(
                 Post(
                     post_id=str(post["id"]),
@@ -149,8 +160,7 @@ class SandboxProcess:
 
 
 def _kept(files: Mapping[str, str]) -> str:
-    (content,) = (text for path, text in files.items() if path.endswith("/content.html"))
-    return content
+    return next((text for path, text in files.items() if path.endswith("/content.html")), "")
 
 
 def publication_rows(path: Path) -> tuple[Row, ...]:

@@ -123,7 +123,8 @@ class Scene:
         return self.at.config.home
 
     async def propose(self, version: int = 1, article: str = "article-0028", **arguments: Any) -> str:
-        """An agent's proposal, as the gateway hands it to intake; the command's id."""
+        """An agent's proposal, as the gateway hands it to intake; the command's id. `repeat_of`: what it repeats."""
+        repeat_of = arguments.pop("repeat_of", None)
         given = {"title": TITLE, "notify": ["team"], **arguments}
         text = given.pop("content", f"# How to brew coffee\n\nUse fresh water, version {version}.")
         proposal = Proposal(
@@ -133,6 +134,7 @@ class Scene:
             version=version,
             arguments=given | {"content_text": text},
             content=text.encode(),
+            repeat_of=repeat_of,
         )
         intake = Intake(self.at.store, self.at.catalog, self.at.clock, self.at.ids, self.at.engine)
         return (await intake.propose(proposal, PROPOSER)).command_id
@@ -238,6 +240,7 @@ PROPOSER: Final = Proposer(
     key_id="acme-1",
     decision_id="dec_test",
     chain=("agent:writer",),
+    may_repeat=True,
 )
 
 
