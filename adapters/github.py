@@ -57,7 +57,7 @@ WITHIN_S: Final = 10.0
 _OWNER: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 _REPO: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _PART: Final = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}"
-_PATH: Final = re.compile(rf"{_PART}(?:/{_PART}){{0,9}}")
+_PATH: Final = re.compile(rf"(?!.*\.\.){_PART}(?:/{_PART}){{0,9}}")
 _PERSON: Final = re.compile(r"[^\x00-\x1f<>]{1,100}")
 
 

@@ -70,7 +70,7 @@ def adapters_of(at: Installation) -> Outside:
     """The same for looking alone: nothing is made. Raises ConfigError."""
     config = at.config
     sites = {name: _site(config, name) for name in config.settings.site}
-    repository = _repository(config)
+    repository = repository_of(config)
     publications = _publications(config)
     ports = Ports(
         artifacts=StoredArtifacts(at.store),
@@ -119,7 +119,8 @@ def _site(config: Config, name: str) -> WordPressSite:
         raise ConfigError(where, str(error), "Correct the address.") from None
 
 
-def _repository(config: Config) -> GitHubRepository | None:
+def repository_of(config: Config) -> GitHubRepository | None:
+    """The repository that keeps versions, where one is configured. Raises ConfigError."""
     section = config.settings.github
     if section is None:
         return None
