@@ -29,6 +29,7 @@ from adapters.github_objects import (
     message_of,
     tree_with,
 )
+from adapters.github_probing import symptom
 from adapters.github_pulls import PullRequests
 from adapters.github_rest import GitHubReader, Missing, json_body, problem_in, refusal, unprepared
 from adapters.http import CONNECT_S, READ_S, HttpSystem, undocumented
@@ -48,7 +49,7 @@ from execution.core.failures import (
     Sighting,
 )
 from execution.core.quiescence import Bounds
-from execution.ports import ContentVersion, PullRequest
+from execution.ports import ContentVersion, PullRequest, Symptom
 
 API_VERSION: Final = "2022-11-28"
 CLOUD: Final = "https://api.github.com"
@@ -92,6 +93,8 @@ class GitHubRepository:
     within_s: how long after its fence the last request of a write may begin; it counts towards quiescence.
     """
 
+    system = "github"
+
     def __init__(
         self,
         url: str,
@@ -121,6 +124,9 @@ class GitHubRepository:
     @property
     def bounds(self) -> Bounds:
         return self._system.bounds
+
+    async def probe(self) -> tuple[Symptom, ...]:
+        return (symptom(await self._read.obstacle(), self._read.full_name, self._archive.base_branch),)
 
     async def aclose(self) -> None:
         """Close the kept connections."""

@@ -102,7 +102,7 @@ def refusal(reply: Reply) -> Refused | None:
     """What any write may be refused with before anything happened; None when the answer is none of these."""
     problem = problem_in(reply)
     if reply.status == 429 or (reply.status == 403 and problem is not None and _is_limit(reply, problem)):
-        after_s = reply.retry_after_s or LIMITED_S
+        after_s = reply.retry_after_s or reply.limit_over_s or LIMITED_S
         return Refused(failure=FailureClass.TRANSIENT, code="rate_limited", retry_after_s=after_s)
     if problem is None:
         return None
@@ -221,14 +221,30 @@ class GitHubReader:
 
     async def authority(self) -> CannotTell | None:
         """None when the token may write here and sees branches: then what it does not see is not there."""
+        found = await self._repository()
+        if isinstance(found, CannotTell):
+            return found
+        base = await self.head(self._base_branch)
+        if isinstance(base, Missing):
+            return CannotTell(code="base_branch_missing")
+        return base if isinstance(base, CannotTell) else None
+
+    async def obstacle(self) -> str | None:
+        """What stands in the way of archiving here, as a code; for people who set it up."""
+        found = await self._repository()
+        if not isinstance(found, CannotTell) and found.get("archived") is True:
+            return "repository_archived"
+        wrong = await self.authority()
+        return None if wrong is None else wrong.code
+
+    async def _repository(self) -> JsonObject | CannotTell:
+        """What the token is told about the repository, if it may push to it."""
         found = await self._object("")
         if not isinstance(found, dict):
             return CannotTell(code="not_authorised") if isinstance(found, Missing) else found
         permissions = found.get("permissions")
-        if not isinstance(permissions, dict) or permissions.get("push") is not True:
-            return CannotTell(code="not_authorised")
-        base = await self.head(self._base_branch)
-        return CannotTell(code="base_branch_missing") if isinstance(base, Missing) else _only_doubt(base)
+        may_push = isinstance(permissions, dict) and permissions.get("push") is True
+        return found if may_push else CannotTell(code="not_authorised")
 
     async def _tree(self, sha: str) -> tuple[Entry, ...] | CannotTell:
         found = await self._object(f"/git/trees/{quote(sha)}")
@@ -276,10 +292,6 @@ def _lagging(found: JsonObject | list[JsonValue] | Missing | CannotTell) -> Cann
     if isinstance(found, CannotTell):
         return found
     return CannotTell(code="not_yet_visible" if isinstance(found, Missing) else "unreadable_answer")
-
-
-def _only_doubt(found: str | CannotTell) -> CannotTell | None:
-    return found if isinstance(found, CannotTell) else None
 
 
 def _object(value: JsonValue) -> JsonObject:

@@ -33,7 +33,7 @@ from typing import Any, Final
 import httpcore
 import httpx
 
-from adapters.answers import BODY_BYTES_MAX, NoReply, Reply, retry_after_s
+from adapters.answers import BODY_BYTES_MAX, NoReply, Reply, limit_over_s, retry_after_s
 from adapters.writes import ONLY, Connection, HttpWrite, Judge, Planned, Preparation, bounds_in_turn
 from execution.core.failures import Answer, FailureClass, Lost, Refused, Unsent
 from execution.core.quiescence import Bounds
@@ -188,11 +188,13 @@ class HttpSystem:
             body += part
             if len(body) > self._body_bytes_max:
                 return NoReply(code="answer_too_large")
+        heads, date = response.headers, response.headers.get("date")
         return Reply(
             status=response.status_code,
             body=bytes(body),
-            retry_after_s=retry_after_s(response.headers.get("retry-after"), response.headers.get("date")),
-            last=response.http_version != "HTTP/1.1" or "close" in response.headers.get("connection", "").lower(),
+            retry_after_s=retry_after_s(heads.get("retry-after"), date),
+            limit_over_s=limit_over_s(heads.get("x-ratelimit-remaining"), heads.get("x-ratelimit-reset"), date),
+            last=response.http_version != "HTTP/1.1" or "close" in heads.get("connection", "").lower(),
         )
 
 

@@ -98,6 +98,8 @@ async def _make(drive: Drive, command_id: str) -> Next:
     for _ in range(drive.env.settings.refences_max):
         prepared = await drive.keeping(drive.env.performer.prepare(action, drive.context(command_id)))
         if isinstance(prepared, Refused):
+            if prepared.retry_after_s is not None:
+                drive.learn(command_id, prepared)
             return await _not_sent(drive, command_id, prepared, None)
         try:
             following = await _attempt(drive, command_id, action, prepared)

@@ -250,7 +250,7 @@ def _check_identity(config: Config, identity: Identity) -> None:
 def paces(settings: Settings) -> dict[str, Rules]:
     """How much each system may be asked, by the name of its pace."""
     systems: dict[str, Paced | None] = {f"wordpress/{name}": site for name, site in settings.site.items()}
-    systems |= {"publications": settings.publications, "mail": settings.mail}
+    systems |= {"github": settings.github, "publications": settings.publications, "mail": settings.mail}
     return {name: _pace(section) for name, section in systems.items() if section is not None}
 
 

@@ -116,8 +116,10 @@ class GithubSection(Timed):
 
     `url` is the address of the REST interface. Three requests make a branch; the last of them begins at most `within_s`
     after its permission to write. `incomplete_s` is how long the service waits for the next request of a connection,
-    too.
+    too. GitHub asks to be written to by one at a time.
     """
+
+    concurrent: int = Field(default=1, ge=1, le=1_000)
 
     owner: str
     repo: str

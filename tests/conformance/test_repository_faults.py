@@ -153,6 +153,20 @@ async def test_a_limit_is_a_refusal_with_its_wait_at_every_request(
     await healed(sandbox, repository, version)
 
 
+async def test_a_limit_that_is_used_up_is_waited_for_until_it_begins_anew(
+    sandbox: Sandbox, repository: GitHubRepository
+) -> None:
+    headers = {
+        "Date": "Tue, 14 Nov 2023 22:13:20 GMT",
+        "X-RateLimit-Remaining": "0",
+        "X-RateLimit-Reset": "1700001200",
+    }
+    body = problem("API rate limit exceeded for user ID 1.")
+    arm(sandbox, TREES, kind="status_before", status=403, headers=headers, body=body)
+    answer = await carry_out(await repository.archive(fresh_version()))
+    assert answer == Refused(failure=FailureClass.TRANSIENT, code="rate_limited", retry_after_s=1200.0)
+
+
 def problem(message: str, errors: list[Any] | None = None) -> str:
     return json.dumps({"message": message, "documentation_url": "x", **({"errors": errors} if errors else {})})
 

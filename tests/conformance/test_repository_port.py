@@ -19,7 +19,7 @@ from execution.core.failures import (
     Refused,
     Unprepared,
 )
-from execution.ports import ArchivedFile
+from execution.ports import ArchivedFile, Severity, Symptom
 from tests.conformance.beds import carry_out, fresh_marker
 from tests.conformance.repositories import (
     BASE,
@@ -318,3 +318,30 @@ async def test_deleting_a_branch_closes_what_was_to_be_merged_from_it(stand_in: 
         await carry_out(repository.delete_branch(branch=version.branch))
         seen = await repository.observe_closed(number=opened.receipt.resource_id, commit=commit)
         assert isinstance(seen, Present)
+
+
+def problems(symptoms: tuple[Symptom, ...]) -> list[tuple[str, str]]:
+    return [(symptom.code, symptom.severity) for symptom in symptoms]
+
+
+async def test_a_probe_says_whether_versions_can_be_kept_and_leaves_nothing(shelf: RepositoryBed) -> None:
+    before = await shelf.branches()
+    async with shelf.repository() as repository:
+        (ready,) = await repository.probe()
+        assert (ready.code, ready.severity) == ("repository_ready", Severity.FINE)
+        assert f"{shelf.owner}/{shelf.repo}" in ready.detail
+    async with shelf.repository(base_branch="nowhere") as repository:
+        assert problems(await repository.probe()) == [("base_branch_missing", "problem")]
+    async with shelf.repository(repo="nowhere") as repository:
+        assert problems(await repository.probe()) == [("not_authorised", "problem")]
+    assert await shelf.branches() == before
+
+
+async def test_a_probe_names_what_is_wrong_with_the_token_without_showing_it(stand_in: RepositoryBed) -> None:
+    for token, code in (("github_pat_canary", "not_authenticated"), (READER_TOKEN, "not_authorised")):
+        async with stand_in.repository(token) as repository:
+            (symptom,) = await repository.probe()
+            assert (symptom.code, symptom.severity, bool(symptom.fix)) == (code, Severity.PROBLEM, True)
+            assert token not in repr(symptom)
+    async with stand_in.repository(repo=EMPTY) as repository:
+        assert problems(await repository.probe()) == [("repository_empty", "problem")]
