@@ -59,7 +59,9 @@ _OWNER: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 _REPO: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _PART: Final = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}"
 _PATH: Final = re.compile(rf"(?!.*\.\.){_PART}(?:/{_PART}){{0,9}}")
-_PERSON: Final = re.compile(r"[^\x00-\x1f<>]{1,100}")
+_EDGE: Final = r"""[^\x00-\x20\x7f.,:;<>"'\\]"""
+"""What git leaves at the ends of a name; what it takes away there would give the commit another name than ours."""
+_PERSON: Final = re.compile(rf"(?=.{{1,100}}$){_EDGE}(?:[^\x00-\x1f\x7f<>]*{_EDGE})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +81,8 @@ class Archive:
             ("repo", _REPO, self.repo),
             ("base_branch", _PATH, self.base_branch),
             ("folder", _PATH, self.folder),
-            ("author_name", _PERSON, self.author_name.strip()),
-            ("author_email", _PERSON, self.author_email.strip()),
+            ("author_name", _PERSON, self.author_name),
+            ("author_email", _PERSON, self.author_email),
         )
         wrong = [name for name, shape, value in shapes if not shape.fullmatch(value)]
         if wrong:
@@ -116,7 +118,7 @@ class GitHubRepository:
             url, bounds=bounds, headers=headers, connect_s=connect_s, read_s=read_s, ca_file=ca_file
         )
         self._archive, self._within_s = archive, within_s
-        self._identity = Identity(name=archive.author_name.strip(), email=archive.author_email.strip())
+        self._identity = Identity(name=archive.author_name, email=archive.author_email)
         self._read = GitHubReader(self._system, archive.owner, archive.repo, archive.base_branch)
         self._pulls = PullRequests(self._system, self._read, archive.base_branch)
         self._page = f"{_pages(self._system.url)}/{self._read.full_name}/tree"

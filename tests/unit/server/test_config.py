@@ -192,6 +192,8 @@ def test_the_token_comes_from_a_private_file_and_is_among_the_secrets(tmp_path: 
         ("folder", ".git"),
         ("base_branch", "a..b"),
         ("author_name", "A <b>"),
+        ("author_name", "Remit."),
+        ("author_name", " Remit"),
         ("author_email", ""),
         ("url", "http://github.example"),
     ],
