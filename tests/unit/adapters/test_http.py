@@ -165,7 +165,7 @@ async def test_whatever_goes_wrong_after_the_write_began_is_lost_and_not_tried_a
     behaviour: Behaviour, code: str
 ) -> None:
     async with serving(behaviour) as server:
-        assert await attempt(server.url, deadline_s=0.5) == Lost(code=code)
+        assert await attempt(server.url, deadline_s=0.5, body_bytes_max=262_144) == Lost(code=code)
         assert (server.connects, len(server.requests)) == (1, 1)
 
 
