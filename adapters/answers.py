@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, TypeAlias
 
 from capabilities.strict_json import JsonValue, StrictJsonError, loads
+from execution.core.failures import Answer, FailureClass, Lost, Refused
 
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 JSON_DEPTH_MAX: Final = 32
@@ -22,17 +24,16 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A complete answer.
+    """A complete answer. `retry_after_s` is what the system asked for, None when it asked for nothing usable.
 
-    retry_after_s: what the system asked for, None when it asked for nothing usable. limit_over_s: when a limit that is
-    used up begins anew, for systems that say so. last: the system ends the connection after this answer.
+    headers: by lower-case name; repeated ones are joined with commas. last: the system ends the connection after it.
     """
 
     status: int
     body: bytes
     retry_after_s: float | None = None
-    limit_over_s: float | None = None
-    last: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
+    last: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,13 @@ class NoReply:
 
 class Unreadable(ValueError):
     """The body is not what the system documents. Carries no text of it."""
+
+
+def undocumented(reply: Reply) -> Answer:
+    """What an answer proves that the system's adapter does not know: 429 is a refusal everywhere, all else is doubt."""
+    if reply.status == 429:
+        return Refused(failure=FailureClass.TRANSIENT, code="rate_limited", retry_after_s=reply.retry_after_s)
+    return Lost(code=f"http_{reply.status}")
 
 
 def parse(body: bytes) -> JsonValue:
@@ -95,7 +103,7 @@ def retry_after_s(value: str | None, date: str | None) -> float | None:
     if _DELTA_SECONDS.fullmatch(value):
         seconds = float(value)
     else:
-        until, now = _http_date(value), _http_date(date)
+        until, now = http_date(value), http_date(date)
         if until is None or now is None:
             return None
         seconds = (until - now).total_seconds()
@@ -107,7 +115,7 @@ def limit_over_s(remaining: str | None, reset: str | None, date: str | None) -> 
 
     Measured against the answer's own Date header. None unless that lies ahead, by a day at most.
     """
-    now = _http_date(date)
+    now = http_date(date)
     if remaining is None or remaining.strip() != "0" or reset is None or now is None:
         return None
     if not _UNIX_TIME.fullmatch(reset.strip()):
@@ -116,7 +124,8 @@ def limit_over_s(remaining: str | None, reset: str | None, date: str | None) -> 
     return seconds if 0 < seconds <= DAY_S else None
 
 
-def _http_date(value: str | None) -> datetime | None:
+def http_date(value: str | None) -> datetime | None:
+    """The moment in a Date header (RFC 9110 §5.6.7); None when it is missing or malformed."""
     if value is None:
         return None
     try:

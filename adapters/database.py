@@ -1,29 +1,18 @@
-"""The customer's own table of publications, in any database that SQLAlchemy speaks: the port `Publications`.
+"""The customer's own table of publications: the port `Publications`.
 
 One row per key, staged → published | cancelled; a cancelled key never comes back (a deliberate repetition has a key of
-its own). `connect` opens a connection, `send` is one transaction on it. Everything before the commit is provably
-nothing: an error there is a refusal. Whatever goes wrong once the commit is on its way is `Lost`.
-
-Calls run in threads. A thread cannot be cancelled, so the decision to commit is taken under a lock that a caller who
-gives up takes first: an abandoned transaction never commits later.
+its own). How a transaction is made, and what it proves, stands in `adapters.database_link`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import hashlib
-import json
-import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError, NoSuchTableError, OperationalError, SQLAlchemyError
 
+from adapters.database_link import Database
 from execution.core.definition import Prepared
 from execution.core.failures import (
     Absent,
@@ -32,34 +21,17 @@ from execution.core.failures import (
     FailureClass,
     Foreign,
     Landed,
-    Lost,
     Present,
     Receipt,
     Refused,
     Sighting,
-    Unprepared,
-    Unsent,
 )
 from execution.core.quiescence import Bounds
-from execution.ports import Marked, PublicationRecord, Severity, Symptom
+from execution.ports import Marked, PublicationRecord, Symptom
 
-STATEMENT_S: Final = 5
-"""The longest that a statement may wait or run; the database enforces it (busy_timeout, statement_timeout)."""
-CONNECT_S: Final = 5
-READ_S: Final = 10.0
-THREADS_MAX: Final = 4
 STAGED: Final = "staged"
 PUBLISHED: Final = "published"
 CANCELLED: Final = "cancelled"
-_LASTING: Final = frozenset({"table_missing", "table_differs", "not_permitted"})
-"""What waiting does not mend."""
-_FIXES: Final = {
-    "table_missing": "Run `remit migrate` with a user that may create tables, or create the table by hand.",
-    "table_differs": "The table lacks a column of this release: compare it with what `remit migrate` creates.",
-    "not_permitted": "Let the configured user read, insert into and update the table.",
-    "database_busy": "Something else holds the table locked: end it, or wait.",
-    "database_unavailable": "Look at the URL in [publications], and whether the database can be reached from here.",
-}
 
 _METADATA: Final = sa.MetaData()
 PUBLICATIONS: Final = sa.Table(
@@ -80,211 +52,51 @@ PUBLICATIONS: Final = sa.Table(
 )
 
 Row = sa.Row[Any]
-Work = Callable[[sa.Connection], Answer]
-
-
-def default_bounds(url: str) -> Bounds:
-    """What holds for every database: a transaction ends with its connection, and a statement after STATEMENT_S."""
-    local = sa.make_url(url).get_backend_name() == "sqlite"
-    source = "busy_timeout of the connection" if local else "statement_timeout of the connection"
-    transit_s = 0.0 if local else 60.0
-    return Bounds(max_run_s=2.0 * STATEMENT_S, max_run_source=source, stale_s=0.0, transit_s=transit_s)
 
 
 class SqlPublications:
-    """See the module. `url` is SQLAlchemy's, with a synchronous driver (sqlite, postgresql+psycopg, …)."""
+    """The table in that database."""
 
     system: Final = "publications"
 
     def __init__(self, url: str, *, bounds: Bounds | None = None) -> None:
-        self._bounds = bounds or default_bounds(url)
-        self._engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=_connect_args(url))
-        self._threads = ThreadPoolExecutor(max_workers=THREADS_MAX, thread_name_prefix="publications")
+        self.database = Database(url, bounds=bounds)
 
     @property
     def bounds(self) -> Bounds:
-        return self._bounds
+        return self.database.bounds
 
     def create_table(self) -> None:
-        """Make the table where it is missing; for setting up. Raises Unprepared when the database does not let us."""
-        try:
-            _METADATA.create_all(self._engine)
-        except sa.exc.SQLAlchemyError:
-            raise Unprepared(FailureClass.PERMANENT, "publications_unreachable") from None
+        """Make it where it is missing; for setting up. Raises Unprepared when the database does not let us."""
+        self.database.create(PUBLICATIONS)
 
     def stage(self, record: PublicationRecord) -> Prepared:
-        return self._prepared("stage", asdict(record), lambda connection: _stage(connection, record))
+        return self.database.prepared("stage", asdict(record), lambda connection: _stage(connection, record))
 
     def cancel(self, *, key: str) -> Prepared:
-        return self._prepared("cancel", {"key": key}, lambda connection: _cancel(connection, key))
+        return self.database.prepared("cancel", {"key": key}, lambda connection: _cancel(connection, key))
 
     def record(self, record: PublicationRecord) -> Prepared:
-        return self._prepared("record", asdict(record), lambda connection: _record(connection, record))
+        return self.database.prepared("record", asdict(record), lambda connection: _record(connection, record))
 
     async def observe(self, *, key: str, status: str) -> Sighting:
-        try:
-            async with asyncio.timeout(READ_S):
-                row = await asyncio.wrap_future(self._threads.submit(self._read, key))
-        except TimeoutError:
-            return CannotTell(code="no_answer_in_time")
-        except SQLAlchemyError as error:
-            return CannotTell(code=_code(error))
-        return _sighting(row, status)
+        row = await self.database.read(lambda connection: _row(connection, key))
+        return row if isinstance(row, CannotTell) else _sighting(row, status)
 
     async def marked(self, limit: int) -> tuple[Marked, ...] | CannotTell:
         """Every row carries a marker of ours: it is its key."""
-        try:
-            async with asyncio.timeout(READ_S):
-                rows = await asyncio.wrap_future(self._threads.submit(self._newest, limit))
-        except TimeoutError:
-            return CannotTell(code="no_answer_in_time")
-        except SQLAlchemyError as error:
-            return CannotTell(code=_code(error))
+        newest = sa.select(PUBLICATIONS).order_by(PUBLICATIONS.c.changed_at.desc()).limit(limit)
+        rows = await self.database.read(lambda connection: list(connection.execute(newest)))
+        if isinstance(rows, CannotTell):
+            return rows
         return tuple(Marked(marker=row.key, resource_id=row.key, state=row.status) for row in rows)
 
     async def probe(self) -> tuple[Symptom, ...]:
-        """Reading and writing the table, with statements that touch no row and are rolled back."""
-        try:
-            async with asyncio.timeout(READ_S):
-                await asyncio.wrap_future(self._threads.submit(self._rehearse))
-        except TimeoutError:
-            return (_broken("no_answer_in_time"),)
-        except SQLAlchemyError as error:
-            return (_broken(_code(error)),)
-        return (Symptom(code="table_ready", detail=f"{PUBLICATIONS.name} on {self._engine.dialect.name}"),)
+        return await self.database.probe(PUBLICATIONS, "publications")
 
     async def aclose(self) -> None:
         """Let running transactions end."""
-        await asyncio.to_thread(self._threads.shutdown)
-        self._engine.dispose()
-
-    def _read(self, key: str) -> Row | None:
-        with self._engine.connect() as connection:
-            return _row(connection, key)
-
-    def _newest(self, limit: int) -> list[Row]:
-        with self._engine.connect() as connection:
-            newest = sa.select(PUBLICATIONS).order_by(PUBLICATIONS.c.changed_at.desc()).limit(limit)
-            return list(connection.execute(newest))
-
-    def _rehearse(self) -> None:
-        nothing, table = sa.false(), PUBLICATIONS
-        if _file_missing(self._engine.url):
-            raise NoSuchTableError(table.name)
-        with self._engine.connect() as connection:
-            _begin(connection)
-            try:
-                connection.execute(sa.select(table).where(nothing)).all()
-                connection.execute(sa.insert(table).from_select(table.columns.keys(), sa.select(table).where(nothing)))
-                connection.execute(sa.update(table).where(nothing).values(revision=0))
-            finally:
-                connection.rollback()
-
-    def _prepared(self, operation: str, fields: Mapping[str, object], work: Work) -> Prepared:
-        text = json.dumps([operation, fields], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        return SqlWrite(self._engine, self._threads, self._bounds, hashlib.sha256(text.encode()).hexdigest(), work)
-
-
-class SqlWrite:
-    """One transaction (`execution.core.definition.Prepared`)."""
-
-    def __init__(
-        self, engine: sa.Engine, threads: ThreadPoolExecutor, bounds: Bounds, request_digest: str, work: Work
-    ) -> None:
-        self._engine, self._threads, self._work = engine, threads, work
-        self._bounds, self._digest = bounds, request_digest
-        self._connection: sa.Connection | None = None
-        self._running: Future[Answer] | None = None
-        self._commit = _CommitDecision()
-
-    @property
-    def request_digest(self) -> str:
-        return self._digest
-
-    @property
-    def bounds(self) -> Bounds:
-        return self._bounds
-
-    async def connect(self) -> Answer | None:
-        opening = self._threads.submit(self._engine.connect)
-        try:
-            async with asyncio.timeout(CONNECT_S):
-                self._connection = await asyncio.wrap_future(opening)
-        except TimeoutError:
-            opening.add_done_callback(_close_late)
-            return Unsent(code="connect_timeout")
-        except SQLAlchemyError:
-            return Unsent(code="connect_failed")
-        return None
-
-    async def send(self, deadline_s: float) -> Answer:
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return Unsent(code="no_connection")
-        self._running = self._threads.submit(self._transact, connection)
-        try:
-            async with asyncio.timeout(deadline_s):
-                return await asyncio.shield(asyncio.wrap_future(self._running))
-        except TimeoutError:
-            if self._commit.abandon():
-                return Refused(failure=FailureClass.TRANSIENT, code="no_answer_in_time")
-            return Lost(code="no_answer_in_time")
-
-    async def close(self) -> None:
-        self._commit.abandon()
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await asyncio.wrap_future(self._threads.submit(connection.close))
-
-    def _transact(self, connection: sa.Connection) -> Answer:
-        with contextlib.closing(connection):
-            try:
-                _begin(connection)
-                answer = self._work(connection)
-            except SQLAlchemyError as error:
-                return _before_commit(error)
-            if not isinstance(answer, Landed):
-                return answer
-            if not self._commit.take():
-                return Refused(failure=FailureClass.TRANSIENT, code="no_answer_in_time")
-            try:
-                connection.commit()
-            except SQLAlchemyError:
-                return Lost(code="commit_unknown")
-            return answer
-
-
-class _CommitDecision:
-    """Taken once: to commit, or to give up."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._taken: str | None = None
-
-    def take(self) -> bool:
-        """Whether the commit may be submitted."""
-        return self._decide("commit")
-
-    def abandon(self) -> bool:
-        """Whether it is certain that nothing is committed."""
-        return self._decide("abandon")
-
-    def _decide(self, what: str) -> bool:
-        with self._lock:
-            self._taken = self._taken or what
-            return self._taken == what
-
-
-def _begin(connection: sa.Connection) -> None:
-    """SQLite takes its lock now or not at all; elsewhere the first statement begins."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-def _file_missing(url: sa.URL) -> bool:
-    """Asking SQLite for a file that is not there would make it."""
-    named = url.database if url.get_backend_name() == "sqlite" else None
-    return named not in (None, "", ":memory:") and not Path(str(named)).exists()
+        await self.database.aclose()
 
 
 def _stage(connection: sa.Connection, record: PublicationRecord) -> Answer:
@@ -349,47 +161,3 @@ def _sighting(row: Row | None, status: str) -> Sighting:
     if row.status == STAGED:
         return Absent(receipt=receipt)
     return Foreign(code=f"already_{row.status}", receipt=receipt)
-
-
-def _before_commit(error: SQLAlchemyError) -> Answer:
-    """Nothing was committed, and the transaction ends with its connection."""
-    transient = isinstance(error, (OperationalError, IntegrityError)) and _code(error) not in _LASTING
-    return Refused(failure=FailureClass.TRANSIENT if transient else FailureClass.PERMANENT, code=_code(error))
-
-
-def _code(error: SQLAlchemyError) -> str:
-    text = str(getattr(error, "orig", "")).lower()
-    if "readonly" in text or "read-only" in text or "denied" in text:
-        return "not_permitted"
-    if "column" in text:
-        return "table_differs"
-    if (
-        isinstance(error, NoSuchTableError)
-        or "no such table" in text
-        or "does not exist" in text
-        or "doesn't exist" in text
-    ):
-        return "table_missing"
-    if isinstance(error, IntegrityError):
-        return "raced"
-    return "database_busy" if "locked" in text or "timeout" in text else "database_unavailable"
-
-
-def _broken(code: str) -> Symptom:
-    return Symptom(code=code, severity=Severity.PROBLEM, fix=_FIXES.get(code, _FIXES["database_unavailable"]))
-
-
-def _close_late(opening: Future[sa.Connection]) -> None:
-    if opening.exception() is None:
-        opening.result().close()
-
-
-def _connect_args(url: str) -> dict[str, Any]:
-    match sa.make_url(url).get_backend_name():
-        case "sqlite":  # no implicit BEGIN: a transaction takes its lock at once or waits busy_timeout for it
-            return {"timeout": STATEMENT_S, "isolation_level": None, "check_same_thread": False}
-        case "postgresql":
-            limit = f"-c statement_timeout={STATEMENT_S}s -c idle_in_transaction_session_timeout={2 * STATEMENT_S}s"
-            return {"connect_timeout": CONNECT_S, "options": limit, "tcp_user_timeout": 30_000}
-        case _:
-            return {}

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from adapters.answers import Reply, Unreadable, parse_object, text
+from adapters.answers import Reply, Unreadable, parse_object, text, undocumented
 from adapters.github_objects import (
     FILE_MODE,
     Commit,
@@ -32,7 +32,7 @@ from adapters.github_objects import (
 from adapters.github_probing import symptom
 from adapters.github_pulls import PullRequests
 from adapters.github_rest import GitHubReader, Missing, json_body, problem_in, refusal, unprepared
-from adapters.http import CONNECT_S, READ_S, HttpSystem, undocumented
+from adapters.http import CONNECT_S, READ_S, HttpSystem
 from adapters.writes import Planned, Preparation
 from execution.core.definition import Prepared
 from execution.core.failures import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from adapters.answers import Reply, Unreadable, parse_object
+from adapters.answers import Reply, Unreadable, parse_object, undocumented
 from adapters.github_rest import GitHubReader, Pull, json_body, parse_pull, problem_in, refusal
-from adapters.http import HttpSystem, undocumented
+from adapters.http import HttpSystem
 from execution.core.definition import Prepared
 from execution.core.failures import (
     Absent,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from adapters.answers import JsonObject, NoReply, Reply, Unreadable, parse, parse_object, text
+from adapters.answers import JsonObject, NoReply, Reply, Unreadable, limit_over_s, parse, parse_object, text
 from adapters.github_objects import Entry
 from adapters.http import HttpSystem
 from capabilities.strict_json import JsonValue
@@ -102,7 +102,7 @@ def refusal(reply: Reply) -> Refused | None:
     """What any write may be refused with before anything happened; None when the answer is none of these."""
     problem = problem_in(reply)
     if reply.status == 429 or (reply.status == 403 and problem is not None and _is_limit(reply, problem)):
-        after_s = reply.retry_after_s or reply.limit_over_s or LIMITED_S
+        after_s = reply.retry_after_s or _limit_over_s(reply) or LIMITED_S
         return Refused(failure=FailureClass.TRANSIENT, code="rate_limited", retry_after_s=after_s)
     if problem is None:
         return None
@@ -127,6 +127,11 @@ def refusal(reply: Reply) -> Refused | None:
 
 def _is_limit(reply: Reply, problem: Problem) -> bool:
     return reply.retry_after_s is not None or problem.says(*_LIMITS)
+
+
+def _limit_over_s(reply: Reply) -> float | None:
+    heads = reply.headers
+    return limit_over_s(heads.get("x-ratelimit-remaining"), heads.get("x-ratelimit-reset"), heads.get("date"))
 
 
 def _permanent(code: str) -> Refused:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import math
 import socket
 import ssl
 import struct
@@ -33,9 +34,10 @@ from typing import Any, Final
 import httpcore
 import httpx
 
-from adapters.answers import BODY_BYTES_MAX, NoReply, Reply, limit_over_s, retry_after_s
+from adapters.addresses import is_public
+from adapters.answers import BODY_BYTES_MAX, NoReply, Reply, retry_after_s
 from adapters.writes import ONLY, Connection, HttpWrite, Judge, Planned, Preparation, bounds_in_turn
-from execution.core.failures import Answer, FailureClass, Lost, Refused, Unsent
+from execution.core.failures import FailureClass, Refused, Unsent
 from execution.core.quiescence import Bounds
 
 CONNECT_S: Final = 5.0
@@ -49,18 +51,12 @@ _GRACEFUL: Final = struct.pack("ii", 0, 0)
 _TCP_ESTABLISHED: Final = 1
 
 
-def undocumented(reply: Reply) -> Answer:
-    """What an answer proves that the system's adapter does not know: 429 is a refusal everywhere, all else is doubt."""
-    if reply.status == 429:
-        return Refused(failure=FailureClass.TRANSIENT, code="rate_limited", retry_after_s=reply.retry_after_s)
-    return Lost(code=f"http_{reply.status}")
-
-
 class HttpSystem:
     """One system: its base URL, its credentials, its limits. Holds one client for reads.
 
     url: scheme, host, port and an optional path prefix; https, or http on loopback unless `plain_http` allows more.
-    headers: sent with every request, credentials included; they are not part of a request's digest.
+    headers: sent with every request, credentials included; they are not part of a request's digest. public_only: what
+    the name leads to is looked at when a write connects, and a private address is refused.
     """
 
     def __init__(
@@ -73,6 +69,7 @@ class HttpSystem:
         read_s: float = READ_S,
         body_bytes_max: int = BODY_BYTES_MAX,
         plain_http: bool = False,
+        public_only: bool = False,
         ca_file: str | None = None,
     ) -> None:
         base = httpx.URL(url.rstrip("/"))
@@ -84,6 +81,7 @@ class HttpSystem:
         self.url = str(base)
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "remit", "Accept": "application/json", **headers}
         self._connect_s, self._read_s, self._body_bytes_max = connect_s, read_s, body_bytes_max
+        self._public_only = public_only
         self._tls = _tls_context(ca_file)
         self._reader: httpx.AsyncClient | None = None
         self._writer = _client(_OnePreparedConnection(self._tls), self._headers)
@@ -107,10 +105,15 @@ class HttpSystem:
         judge: Judge,
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
+        write_s: float | None = None,
     ) -> HttpWrite:
-        """A prepared write; `judge` reads a complete answer, and may raise `Unreadable` for one that is none."""
+        """A prepared write; `judge` reads a complete answer, and may raise `Unreadable` for one that is none.
+
+        write_s: for a body that is too long to leave at once: its last byte leaves within this of its first, or the
+        connection is reset. Its bounds say so.
+        """
         planned = self.plan(method, path, body, content_type=content_type, headers=headers)
-        return HttpWrite(self, self.bounds, {ONLY: planned}, judge)
+        return HttpWrite(self, self.bounds, {ONLY: planned}, judge, write_s=write_s)
 
     def write_in_turn(
         self, preparations: tuple[Preparation, ...], effects: Mapping[str, Planned], *, judge: Judge, within_s: float
@@ -131,7 +134,7 @@ class HttpSystem:
         extra = {**({"Content-Type": content_type} if body else {}), **(headers or {})}
         return _Planned(self._writer.build_request(method, self.url + path, content=body, headers=extra), body)
 
-    async def open(self) -> Connection | Unsent:
+    async def open(self) -> Connection | Unsent | Refused:
         """A fresh connection with TLS finished."""
         target = httpx.URL(self.url)
         secure = target.scheme == "https"
@@ -140,6 +143,9 @@ class HttpSystem:
             async with asyncio.timeout(self._connect_s):
                 port = target.port or (443 if secure else 80)
                 stream = await httpcore.AnyIOBackend().connect_tcp(target.host, port, socket_options=_socket_options())
+                if self._public_only and not is_public(str(stream.get_extra_info("server_addr")[0])):
+                    await _release(stream)
+                    return Refused(failure=FailureClass.PERMANENT, code="private_address")
                 if secure:
                     stream = await stream.start_tls(self._tls, server_hostname=target.host)
                 return _Connection(stream)
@@ -151,12 +157,12 @@ class HttpSystem:
             return Unsent(code="connect_failed")
 
     async def exchange(
-        self, planned: Planned, connection: Connection, written: Callable[[], None], deadline_s: float
+        self, planned: Planned, connection: Connection, written: Callable[[], None], deadline_s: float, write_s: float
     ) -> Reply | NoReply:
-        """Send one request of a write on its connection."""
+        """Send one request of a write on its connection; its last byte leaves within `write_s` of its first."""
         assert isinstance(planned, _Planned)
         assert isinstance(connection, _Connection)
-        planned.request.extensions |= {"stream": connection.stream, "written": written}
+        planned.request.extensions["stream"] = _Opened(connection.stream, written, write_s)
         return await self._exchange(self._writer, planned.request, deadline_s)
 
     async def aclose(self) -> None:
@@ -188,13 +194,12 @@ class HttpSystem:
             body += part
             if len(body) > self._body_bytes_max:
                 return NoReply(code="answer_too_large")
-        heads, date = response.headers, response.headers.get("date")
         return Reply(
             status=response.status_code,
             body=bytes(body),
-            retry_after_s=retry_after_s(heads.get("retry-after"), date),
-            limit_over_s=limit_over_s(heads.get("x-ratelimit-remaining"), heads.get("x-ratelimit-reset"), date),
-            last=response.http_version != "HTTP/1.1" or "close" in heads.get("connection", "").lower(),
+            retry_after_s=retry_after_s(response.headers.get("retry-after"), response.headers.get("date")),
+            headers=dict(response.headers),
+            last=response.http_version != "HTTP/1.1" or "close" in response.headers.get("connection", "").lower(),
         )
 
 
@@ -257,7 +262,7 @@ class _OnePreparedConnection(httpx.AsyncBaseTransport):
         connection = httpcore.AsyncHTTPConnection(
             origin=url.origin,
             ssl_context=self._tls,
-            network_backend=_OnlyThis(stream, request.extensions["written"]),
+            network_backend=_OnlyThis(stream),
         )
         try:
             answer = await connection.handle_async_request(
@@ -273,9 +278,8 @@ class _OnePreparedConnection(httpx.AsyncBaseTransport):
 class _OnlyThis(httpcore.AsyncNetworkBackend):
     """Hands out one opened stream, once."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream, written: Callable[[], None]) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream: httpcore.AsyncNetworkStream | None = stream
-        self._written = written
 
     async def connect_tcp(
         self,
@@ -288,24 +292,26 @@ class _OnlyThis(httpcore.AsyncNetworkBackend):
         stream, self._stream = self._stream, None
         if stream is None:
             raise httpcore.ConnectError("no connection may be opened after the fence")
-        return _Opened(stream, self._written)
+        return stream
 
     async def sleep(self, seconds: float) -> None:
         raise httpcore.ConnectError("nothing is retried after the fence")
 
 
 class _Opened(httpcore.AsyncNetworkStream):
-    """A stream that is already connected and already speaks TLS."""
+    """A stream that is already connected and already speaks TLS. Everything is written within `write_s`, or no more."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream, written: Callable[[], None]) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream, written: Callable[[], None], write_s: float) -> None:
         self._stream = stream
         self._written = written
+        self._write_until_s = asyncio.get_running_loop().time() + write_s
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's signature)
         return await self._stream.read(max_bytes, timeout)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's signature)
-        await self._stream.write(buffer, timeout)
+        left_s = self._write_until_s - asyncio.get_running_loop().time()
+        await self._stream.write(buffer, timeout if math.isinf(left_s) else max(left_s, 0.0))
         self._written()
 
     async def aclose(self) -> None:

@@ -1,11 +1,10 @@
 """One WordPress site: the port `execution.ports.WordPress` over its REST interface.
 
 Ours is what we stored the id of, or what carries our marker: the slug `remit-<marker>` of a draft, and the private meta
-`biz_key` where the must-use plugin is installed. Everything else that stands in the way is Foreign.
+`_remit_key` where the must-use plugin (`adapters.wordpress_plugin`) is installed. All else in the way is Foreign.
 
-Refusals are named by operation, status *and* error code, and only those that WordPress gives before it writes the row:
-errors that it can also give afterwards (meta, media, terms) are doubt. A receipt never waits for the content to look
-right: a row that exists is reported with its id, and what differs is named.
+A receipt never waits for the content to look right: a row that exists is reported with its id, and what differs is
+named. Refusals are in `adapters.wordpress_refusals`, the site's images in `adapters.wordpress_media`.
 
 A publication is recognised by its stored id and by its content being either the approved bytes or what the site made of
 them when the approved draft was saved (its baseline). Under another slug than the approved one it is Present but not
@@ -18,24 +17,29 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from adapters.answers import Reply, Unreadable
-from adapters.http import CONNECT_S, READ_S, HttpSystem, undocumented
+from adapters.http import CONNECT_S, READ_S, HttpSystem
+from adapters.wordpress_media import WordPressMedia
 from adapters.wordpress_posts import (
+    DESCRIPTION,
+    KEY,
     Post,
     article_hash,
     baseline_part,
     candidates,
     differing,
     error_code,
+    expected_part,
     marker_slug,
     parse_answer,
     parse_post,
     same_slug,
-    seal_part,
 )
 from adapters.wordpress_probing import symptoms
+from adapters.wordpress_refusals import CREATE, TRASH, UPDATE, refusal
 from adapters.wordpress_rest import API, Gone, UnknownTerm, WordPressReader
 from execution.core.definition import Prepared
 from execution.core.failures import (
@@ -48,7 +52,6 @@ from execution.core.failures import (
     Lost,
     Present,
     Receipt,
-    Refused,
     Sighting,
     Unprepared,
 )
@@ -56,34 +59,6 @@ from execution.core.quiescence import Bounds
 from execution.ports import Article, Symptom
 
 _MARKER: Final = re.compile(r"[a-z2-7]{16,52}")
-_NOT_AUTHENTICATED: Final = Refused(failure=FailureClass.PERMANENT, code="not_authenticated")
-_NOT_PERMITTED: Final = Refused(failure=FailureClass.PERMANENT, code="not_permitted")
-_INVALID: Final = Refused(failure=FailureClass.BUSINESS, code="content_refused")
-_REST_BLOCKED: Final = Refused(failure=FailureClass.PERMANENT, code="rest_blocked")
-_LOGIN: Final = ("rest_not_logged_in", "incorrect_password", "invalid_username", "invalid_email")
-_ROLE: Final = ("rest_cannot_create", "rest_cannot_edit", "rest_cannot_edit_others", "rest_cannot_publish")
-_FORM: Final = ("rest_invalid_param", "rest_missing_callback_param", "rest_invalid_json", "empty_content")
-
-Refusals = Mapping[tuple[int, str], Refused]
-_WRITE_REFUSALS: Final[Refusals] = {
-    **{(401, code): _NOT_AUTHENTICATED for code in (*_LOGIN, *_ROLE)},
-    **{(403, code): _NOT_PERMITTED for code in (*_ROLE, "rest_cannot_assign_term", "rest_forbidden")},
-    **{(400, code): _INVALID for code in _FORM},
-    (404, "rest_no_route"): _REST_BLOCKED,
-}
-_CREATE_REFUSALS: Final[Refusals] = {**_WRITE_REFUSALS, (400, "rest_post_exists"): _INVALID}
-_UPDATE_REFUSALS: Final[Refusals] = {
-    **_WRITE_REFUSALS,
-    (404, "rest_post_invalid_id"): Refused(failure=FailureClass.CONFLICT, code="gone"),
-    (412, "stale"): Refused(failure=FailureClass.CONFLICT, code="changed"),
-}
-_TRASH_REFUSALS: Final[Refusals] = {
-    **_WRITE_REFUSALS,
-    (401, "rest_cannot_delete"): _NOT_AUTHENTICATED,
-    (403, "rest_cannot_delete"): _NOT_PERMITTED,
-    (403, "rest_user_cannot_delete_post"): _NOT_PERMITTED,
-    (501, "rest_trash_not_supported"): Refused(failure=FailureClass.PERMANENT, code="trash_disabled"),
-}
 
 
 class WordPressSite:
@@ -119,6 +94,7 @@ class WordPressSite:
         )
         self._read = WordPressReader(self._system)
         self._plugin, self._own_posts_only = plugin, own_posts_only
+        self.media = WordPressMedia(self._system, own_posts_only=own_posts_only)
 
     @property
     def bounds(self) -> Bounds:
@@ -135,9 +111,13 @@ class WordPressSite:
     async def create_draft(self, *, marker: str, article: Article) -> Prepared:
         if not _MARKER.fullmatch(marker):
             raise Unprepared(FailureClass.PERMANENT, "malformed_marker")
-        meta = {"meta": {"biz_key": marker, "biz_hash": article_hash(article)}} if self._plugin else {}
-        fields = {**await self._fields(article), "slug": marker_slug(marker), "status": "draft", **meta}
-        return self._write("/posts", fields, lambda reply: _created(reply, article))
+        own = {"slug": marker_slug(marker), "status": "draft", **self._meta(article, marker)}
+        return self._write("/posts", {**await self._fields(article), **own}, partial(_created, article=article))
+
+    async def complete_draft(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
+        _checked(post_id)
+        fields = {**await self._after_row(article), **self._meta(article)}
+        return self._write(f"/posts/{post_id}", fields, lambda reply: _kept(reply, article), self._if(expected_version))
 
     async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
         return await self._put_live(post_id, expected_version, article)
@@ -180,10 +160,10 @@ class WordPressSite:
             return Foreign(code="gone", receipt=None if isinstance(post, Gone) else post.receipt())
         approved = {article_hash(article), baseline_hash or baseline_part(expected_version)}
         if post.status == "publish" and post.raw_hash in approved:
-            missing = await self._missing_terms(post, article)
+            missing = await self._missing(post, article)
             if isinstance(missing, CannotTell):
                 return missing
-            seen = _live(post, article, missing)
+            seen = _live(post, article, missing, self._unkept(article))
             if seen.complete or post.version != expected_version:
                 return seen
         if post.version != expected_version:
@@ -193,7 +173,7 @@ class WordPressSite:
             return rows
         if holder := _holder(tuple(row for row in rows if row.post_id != post.post_id), article.slug):
             return Foreign(code="slug_taken", receipt=holder.receipt())
-        return Absent(receipt=post.receipt())
+        return Absent(receipt=post.receipt()) if post.keyed or not self._plugin else CannotTell(code="plugin_missing")
 
     async def observe_trashed(self, *, post_id: str, expected_version: str) -> Sighting:
         post = await self._read.by_id(post_id)
@@ -226,6 +206,7 @@ class WordPressSite:
         if isinstance(authority, CannotTell):
             return (authority.code,)
         wrong = [] if authority.publish_posts else ["cannot_publish"]
+        wrong += [] if authority.upload_files else ["cannot_upload"]
         if not authority.edit_others_posts and not self._own_posts_only:
             wrong.append("cannot_see_others")
         plugin = await self._read.has_plugin() if self._plugin else True
@@ -238,15 +219,26 @@ class WordPressSite:
 
     async def _put_live(self, post_id: str, expected_version: str, article: Article) -> Prepared:
         _checked(post_id)
-        fields = {**await self._fields(article), "slug": article.slug, "status": "publish"}
-        seal = seal_part(expected_version) if self._plugin else ""
-        if self._plugin:
-            fields["meta"] = {"biz_hash": article_hash(article)}
-        headers = {"If-Match": f'"{seal}"'} if seal else {}
-        return self._write(f"/posts/{post_id}", fields, lambda reply: _put(reply, post_id, article), headers)
+        fields = {**await self._fields(article), "slug": article.slug, "status": "publish", **self._meta(article)}
+        judge, headers = partial(_put, post_id=post_id, article=article), self._if(expected_version)
+        return self._write(f"/posts/{post_id}", fields, judge, headers)
+
+    def _meta(self, article: Article, marker: str = "") -> dict[str, object]:
+        """What the plugin keeps for us."""
+        key = {KEY: marker} if marker else {}
+        return {"meta": {**key, DESCRIPTION: article.meta_description}} if self._plugin else {}
+
+    def _if(self, expected_version: str) -> dict[str, str]:
+        expected = expected_part(expected_version) if self._plugin else ""
+        return {"If-Match": f'"{expected}"'} if expected else {}
 
     async def _fields(self, article: Article) -> dict[str, object]:
-        fields: dict[str, object] = {"title": article.title, "content": article.content, "excerpt": article.excerpt}
+        texts = {"title": article.title, "content": article.content, "excerpt": article.excerpt}
+        return {**texts, **await self._after_row(article)}
+
+    async def _after_row(self, article: Article) -> dict[str, object]:
+        """What WordPress writes after the row, and loses when its process ends in between."""
+        fields: dict[str, object] = {}
         for taxonomy, names in (("categories", article.categories), ("tags", article.tags)):
             if not names:
                 continue
@@ -256,7 +248,7 @@ class WordPressSite:
             if isinstance(ids, UnknownTerm):
                 raise Unprepared(FailureClass.BUSINESS, "unknown_term")
             fields[taxonomy] = list(ids)
-        return fields
+        return {**fields, "featured_media": int(article.featured_media)} if article.featured_media else fields
 
     def _write(
         self, path: str, fields: dict[str, object], judge: Callable[[Reply], Answer], headers: Mapping[str, str] = {}
@@ -272,15 +264,21 @@ class WordPressSite:
         return keyed if isinstance(keyed, CannotTell) else (*rows, *keyed)
 
     async def _draft(self, post: Post, rows: int, article: Article) -> Sighting:
-        terms = await self._missing_terms(post, article)
-        if isinstance(terms, CannotTell):
-            return terms
-        missing = terms if post.status == "draft" else ("status", *terms)
-        named = (*differing(post, article), *missing)
-        return Present(receipt=post.receipt(named), rows=rows, complete=not missing, difference=named)
+        parts = await self._missing(post, article)
+        if isinstance(parts, CannotTell):
+            return parts
+        missing = parts if post.status == "draft" else ("status", *parts)
+        named = (*differing(post, article), *self._unkept(article), *missing)
+        return Present(
+            receipt=post.receipt(named),
+            rows=rows,
+            complete=not missing,
+            mendable=bool(parts) and post.status == "draft",
+            difference=named,
+        )
 
-    async def _missing_terms(self, post: Post, article: Article) -> tuple[str, ...] | CannotTell:
-        """Which of `categories` and `tags` the post does not have as asked: WordPress writes them after the row."""
+    async def _missing(self, post: Post, article: Article) -> tuple[str, ...] | CannotTell:
+        """What the post does not have as asked, of what WordPress writes after the row or drops without a word."""
         missing = []
         for taxonomy, names, stored in (
             ("categories", article.categories, post.categories),
@@ -291,7 +289,15 @@ class WordPressSite:
                 return ids
             if isinstance(ids, UnknownTerm) or not set(ids) <= set(stored):
                 missing.append(taxonomy)
+        if article.featured_media and str(post.featured_media) != article.featured_media:
+            missing.append("featured_image")
+        if self._plugin and post.description != article.meta_description:
+            missing.append("meta_description")
         return tuple(missing)
+
+    def _unkept(self, article: Article) -> tuple[str, ...]:
+        """What this site has no place for: core WordPress knows no meta description."""
+        return ("meta_description",) if article.meta_description and not self._plugin else ()
 
     async def _absent(self) -> Sighting:
         """Absence is worth what the account may see."""
@@ -322,28 +328,36 @@ def _holder(rows: tuple[Post, ...], slug: str) -> Post | None:
     return min(holders, key=lambda row: (row.status != "publish", row.post_id), default=None)
 
 
-def _live(post: Post, article: Article, missing: tuple[str, ...] = ()) -> Present:
+def _live(post: Post, article: Article, missing: tuple[str, ...] = (), unkept: tuple[str, ...] = ()) -> Present:
     lacking = missing if same_slug(post.slug, article.slug) else ("slug", *missing)
-    difference = (*differing(post, article), *lacking)
-    return Present(receipt=post.receipt(difference), complete=not lacking, difference=difference)
+    difference = (*differing(post, article), *unkept, *lacking)
+    receipt = post.receipt(difference)
+    return Present(receipt=receipt, complete=not lacking, mendable=bool(missing), difference=difference)
 
 
 def _created(reply: Reply, article: Article) -> Answer:
     if reply.status == 201:
         post = parse_post(parse_answer(reply.body))
         return Landed(receipt=post.receipt(differing(post, article)))
-    if (reply.status, error_code(reply.body, reply.status)) == (409, "biz_key_exists"):
+    if (reply.status, error_code(reply.body, reply.status)) == (409, "remit_key_exists"):
         return Lost(code="already_exists")  # an earlier attempt of ours, or a duplicate on the way: the read-back tells
-    return _refusal(reply, _CREATE_REFUSALS)
+    return refusal(reply, CREATE)
 
 
 def _put(reply: Reply, post_id: str, article: Article) -> Answer:
     if reply.status != 200:
-        return _refusal(reply, _UPDATE_REFUSALS)
+        return refusal(reply, UPDATE)
     post = parse_post(parse_answer(reply.body))
     if str(post.post_id) != post_id:
         raise Unreadable
     return Landed(receipt=_live(post, article).receipt) if post.status == "publish" else Lost(code="not_published")
+
+
+def _kept(reply: Reply, article: Article) -> Answer:
+    if reply.status != 200:
+        return refusal(reply, UPDATE)
+    post = parse_post(parse_answer(reply.body))
+    return Landed(receipt=post.receipt(differing(post, article)))
 
 
 def _trashed(reply: Reply, post_id: str) -> Answer:
@@ -356,12 +370,8 @@ def _trashed(reply: Reply, post_id: str) -> Answer:
         case 404, "rest_post_invalid_id":
             return Landed(receipt=_without_post(post_id, "gone"))
         case _:
-            return _refusal(reply, _TRASH_REFUSALS)
+            return refusal(reply, TRASH)
 
 
 def _without_post(post_id: str, status: str) -> Receipt:
     return Receipt(resource_id=post_id, data={"status": status})
-
-
-def _refusal(reply: Reply, refusals: Refusals) -> Answer:
-    return refusals.get((reply.status, error_code(reply.body, reply.status))) or undocumented(reply)

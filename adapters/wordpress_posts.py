@@ -1,14 +1,13 @@
 """A WordPress post as the REST interface answers it (context=edit), and what follows from it. Values only.
 
-A *version* is opaque to everybody else: `1.<status>.<modified_gmt>.<state>.<raw>[.<seal>]`, where `raw` hashes what a
-reader sees (title, content and excerpt as the site stores them) and `state` hashes that with slug, status and terms.
-WordPress has no entity tags and its modification time has a resolution of one second, hence both. `seal` is present
-where the must-use plugin is installed: what its If-Match check expects.
+A *version* is opaque to everybody else: `1.<status>.<modified_gmt>.<state>.<raw>`, where `raw` hashes what a reader
+sees (title, content and excerpt as the site stores them) and `state` hashes that with slug, status, terms and featured
+image. WordPress has no entity tags and its modification time has a resolution of one second, hence both. What the
+must-use plugin compares an If-Match with is made of the same parts, so that a version means the same with and without.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 from dataclasses import dataclass
@@ -21,15 +20,18 @@ from execution.core.failures import Receipt
 from execution.ports import Article
 
 TRASHED: Final = "__trashed"
+KEY: Final = "_remit_key"
+DESCRIPTION: Final = "_remit_description"
 DUPLICATES_LOOKED_FOR: Final = 4
 """`X`, `X-2` … `X-5`: what WordPress makes of a slug that is created again."""
+_STRUCTURED: Final = re.compile(r'<script type="application/ld\+json">.*?</script>', re.DOTALL)
 _NOTICE: Final = re.compile(rb"\s*(?:<br|<b>|PHP |Notice|Warning|Deprecated)")
 _JSON_AFTER_NOTICE: Final = re.compile(rb'(?:>|\n)\s*(\[\]|\[?\{")')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """One row. title, content and excerpt are raw. `key` is the plugin's business key, empty without one."""
+    """One row. title, content and excerpt are raw. keyed: the site has the plugin; key, description: what it keeps."""
 
     post_id: int
     status: str
@@ -42,21 +44,22 @@ class Post:
     date_gmt: str
     categories: tuple[int, ...]
     tags: tuple[int, ...]
+    featured_media: int = 0
+    keyed: bool = False
     key: str = ""
-    seal: str = ""
+    description: str = ""
 
     @property
     def raw_hash(self) -> str:
         """Hash of title, content and excerpt as the site stores them."""
-        return _digest(self.title, self.content, self.excerpt)
+        return digest(self.title, self.content, self.excerpt)
 
     @property
     def version(self) -> str:
         """What is expected of the post at our next write."""
         terms = [",".join(map(str, sorted(ids))) for ids in (self.categories, self.tags)]
-        state = _digest(self.raw_hash, self.slug, self.status, *terms)[:32]
-        sealed = "." + base64.urlsafe_b64encode(self.seal.encode()).decode() if self.seal else ""
-        return f"1.{self.status}.{self.modified_gmt}.{state}.{self.raw_hash}{sealed}"
+        state = digest(self.raw_hash, self.slug, self.status, *terms, str(self.featured_media))[:32]
+        return f"1.{self.status}.{self.modified_gmt}.{state}.{self.raw_hash}"
 
     @property
     def is_trashed(self) -> bool:
@@ -69,6 +72,7 @@ class Post:
             "slug": self.slug,
             "raw_hash": self.raw_hash,
             "modified_gmt": self.modified_gmt,
+            "key_strategy": "plugin" if self.key else "slug",
         }
         if self.status == "publish":
             data["published_at"] = self.date_gmt
@@ -99,24 +103,26 @@ def baseline_part(version: str) -> str:
     Empty for a live post: what stands there is what an update replaces.
     """
     parts = version.split(".")
-    return parts[4] if len(parts) >= 5 and parts[0] == "1" and parts[1] != "publish" else ""
+    return parts[4] if len(parts) == 5 and parts[0] == "1" and parts[1] != "publish" else ""
 
 
-def seal_part(version: str) -> str:
-    """What the plugin's If-Match expects; empty without plugin."""
+def expected_part(version: str) -> str:
+    """The version as the plugin's If-Match spells it; empty for what is none of ours."""
     parts = version.split(".")
-    return base64.urlsafe_b64decode(parts[5]).decode() if len(parts) == 6 else ""
+    return f"{parts[1]}/{parts[2]}/{parts[4]}" if len(parts) == 5 and parts[0] == "1" else ""
 
 
 def article_hash(article: Article) -> str:
     """The raw hash that a site storing every byte as given would have; titles are trimmed everywhere."""
-    return _digest(article.title.strip(), article.content, article.excerpt)
+    return digest(article.title.strip(), article.content, article.excerpt)
 
 
 def differing(post: Post, article: Article) -> tuple[str, ...]:
-    """Fields of the content that the site stores differently, byte for byte."""
+    """Fields of the content that the site stores differently, byte for byte; and structured data that it took out."""
     stored = (("title", post.title), ("content", post.content), ("excerpt", post.excerpt))
-    return tuple(name for name, value in stored if value != getattr(article, name))
+    named = tuple(name for name, value in stored if value != getattr(article, name))
+    kept = all(script in post.content for script in _STRUCTURED.findall(article.content))
+    return named if kept else (*named, "structured_data")
 
 
 def parse_answer(body: bytes) -> JsonValue:
@@ -131,7 +137,6 @@ def parse_post(value: JsonValue) -> Post:
     if not isinstance(value, dict):
         raise Unreadable
     meta = value.get("meta")
-    key, sealed_by = (_text_or_empty(meta, name) for name in ("biz_key", "biz_hash"))
     return Post(
         post_id=integer(value, "id"),
         status=text(value, "status"),
@@ -144,17 +149,19 @@ def parse_post(value: JsonValue) -> Post:
         date_gmt=_text_or_empty(value, "date_gmt"),
         categories=_ids(value, "categories"),
         tags=_ids(value, "tags"),
-        key=key,
-        seal=f"{text(value, 'modified').replace('T', ' ')}/{sealed_by}" if key else "",
+        featured_media=integer(value, "featured_media") if "featured_media" in value else 0,
+        keyed=isinstance(meta, dict) and KEY in meta,
+        key=_text_or_empty(meta, KEY),
+        description=_text_or_empty(meta, DESCRIPTION),
     )
 
 
-def parse_rows(body: bytes) -> tuple[Post, ...]:
-    """A list of posts; raises Unreadable."""
+def parse_list(body: bytes) -> list[JsonValue]:
+    """A list of objects; raises Unreadable."""
     value = parse_answer(body)
     if not isinstance(value, list):
         raise Unreadable
-    return tuple(parse_post(row) for row in value)
+    return value
 
 
 def error_code(body: bytes, status: int) -> str:
@@ -169,7 +176,8 @@ def error_code(body: bytes, status: int) -> str:
     return code if isinstance(data, dict) and data.get("status") == status else ""
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
+    """SHA-256 of the length-prefixed parts."""
     encoded = [part.encode() for part in parts]
     return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in encoded)).hexdigest()
 

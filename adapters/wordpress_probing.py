@@ -13,7 +13,8 @@ _FIXES: Final = {
     "cannot_publish": _ROLE,
     "cannot_see_others": _ROLE + " Without it nobody can tell whether something of ours is absent.",
     "cannot_upload": _ROLE + " Without it no featured image can be stored.",
-    "plugin_missing": 'Install the must-use plugin on the site, or set key_strategy = "slug".',
+    "plugin_missing": "Copy wordpress/remit-business-key.php of this home into the site's wp-content/mu-plugins, or "
+    'set key_strategy = "slug".',
     "unreadable_answer": "Something before WordPress answers (a firewall, a maintenance page): let /wp-json through.",
 }
 

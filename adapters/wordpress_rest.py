@@ -13,13 +13,14 @@ from typing import Final
 
 from adapters.answers import NoReply, Reply, Unreadable
 from adapters.http import HttpSystem
-from adapters.wordpress_posts import Post, error_code, parse_answer, parse_post, parse_rows
+from adapters.wordpress_posts import Post, error_code, parse_answer, parse_list, parse_post
 from capabilities.strict_json import JsonValue
 from execution.core.failures import CannotTell
 
 API: Final = "/wp-json/wp/v2"
 PER_PAGE: Final = 100
 TERMS_MAX: Final = 20
+PLUGIN_VERSION: Final = 1
 _UNAUTHORISED: Final = frozenset((401, 403))
 
 
@@ -35,6 +36,7 @@ class Authority:
     edit_posts: bool
     edit_others_posts: bool
     publish_posts: bool
+    upload_files: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +52,9 @@ class WordPressReader:
 
     async def by_id(self, post_id: str) -> Post | Gone | CannotTell:
         """The post as it is now, whatever its status."""
-        if not post_id.isdigit():
-            return Gone()
-        reply = await self._get(f"/posts/{post_id}", {})
-        if isinstance(reply, CannotTell):
-            return reply
-        if reply.status == 404 and error_code(reply.body, 404) == "rest_post_invalid_id":
-            return Gone()
+        found = await self.one("posts", post_id)
         try:
-            return _refused(reply) or parse_post(parse_answer(reply.body))
+            return found if isinstance(found, Gone | CannotTell) else parse_post(found)
         except Unreadable:
             return CannotTell(code="unreadable_answer")
 
@@ -69,7 +65,7 @@ class WordPressReader:
     async def by_key(self, key: str) -> tuple[Post, ...] | CannotTell:
         """Posts with that business key, where the plugin is installed. Without it the filter is ignored: rows of others
         come back, so each row is checked here."""
-        rows = await self._rows({"biz_key": key})
+        rows = await self._rows({"remit_key": key})
         return rows if isinstance(rows, CannotTell) else tuple(row for row in rows if row.key == key)
 
     async def authority(self) -> Authority | CannotTell:
@@ -90,14 +86,23 @@ class WordPressReader:
             edit_posts=granted.get("edit_posts") is True,
             edit_others_posts=granted.get("edit_others_posts") is True,
             publish_posts=granted.get("publish_posts") is True,
+            upload_files=granted.get("upload_files") is True,
         )
 
     async def has_plugin(self) -> bool | CannotTell:
-        """Whether the site offers the business key: its schema says so."""
-        reply = await self._system.get("/wp-json/wp/v2", {"_fields": "routes", "remit_at": secrets.token_hex(8)})
+        """Whether the site has the must-use plugin that holds business keys."""
+        reply = await self._system.get("/wp-json/remit/v1/plugin", {"remit_at": secrets.token_hex(8)})
         if isinstance(reply, NoReply):
             return CannotTell(code=reply.code)
-        return _refused(reply) or b'"biz_key"' in reply.body
+        if reply.status == 404 and error_code(reply.body, 404) == "rest_no_route":
+            return False
+        try:
+            found = _refused(reply) or parse_answer(reply.body)
+        except Unreadable:
+            return CannotTell(code="unreadable_answer")
+        if isinstance(found, CannotTell):
+            return found
+        return isinstance(found, dict) and found.get("version") == PLUGIN_VERSION
 
     async def term_ids(self, taxonomy: str, names: tuple[str, ...]) -> tuple[int, ...] | UnknownTerm | CannotTell:
         """Ids of the `categories` or `tags` of these names."""
@@ -120,18 +125,39 @@ class WordPressReader:
             return CannotTell(code="unreadable_answer")
 
     async def _rows(self, params: dict[str, str]) -> tuple[Post, ...] | CannotTell:
-        fixed = {"status": "any,trash", "per_page": str(PER_PAGE), "orderby": "id", "order": "asc"}
-        reply = await self._get("/posts", {**params, **fixed})
+        rows = await self.listed("posts", {**params, "status": "any,trash", "orderby": "id", "order": "asc"})
+        try:
+            return rows if isinstance(rows, CannotTell) else tuple(map(parse_post, rows))
+        except Unreadable:
+            return CannotTell(code="unreadable_answer")
+
+    async def one(self, kind: str, object_id: str) -> JsonValue | Gone | CannotTell:
+        """An object of that kind (posts, media …) as it is now."""
+        if not object_id.isdecimal():
+            return Gone()
+        reply = await self._get(f"/{kind}/{object_id}", {})
+        if isinstance(reply, CannotTell):
+            return reply
+        if reply.status == 404 and error_code(reply.body, 404) == "rest_post_invalid_id":
+            return Gone()
+        try:
+            return _refused(reply) or parse_answer(reply.body)
+        except Unreadable:
+            return CannotTell(code="unreadable_answer")
+
+    async def listed(self, kind: str, params: dict[str, str]) -> list[JsonValue] | CannotTell:
+        """One page of objects of that kind."""
+        reply = await self._get(f"/{kind}", {**params, "per_page": str(PER_PAGE)})
         if isinstance(reply, CannotTell):
             return reply
         try:
-            return _refused(reply) or parse_rows(reply.body)
+            return _refused(reply) or parse_list(reply.body)
         except Unreadable:
             return CannotTell(code="unreadable_answer")
 
     async def _get(self, path: str, params: dict[str, str]) -> Reply | CannotTell:
         """A page cache keys by the whole URL: a parameter that WordPress ignores makes each read its own."""
-        reply = await self._system.get(API + path, {**params, "context": "edit", "remit_at": secrets.token_hex(8)})
+        reply = await self._system.get(API + path, {"context": "edit", **params, "remit_at": secrets.token_hex(8)})
         return CannotTell(code=reply.code) if isinstance(reply, NoReply) else reply
 
 

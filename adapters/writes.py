@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -31,6 +32,8 @@ Judge = Callable[[Reply], Answer]
 """What a complete answer proves; may raise `Unreadable` for one that is none."""
 Made = Callable[[Reply], str | Answer]
 """What a preparation made, by name, or why it did not; may raise `Unreadable`."""
+ANSWER_S: Final = 30.0
+"""How long after a long body the answer is waited for."""
 ONLY: Final = ""
 """The name of the effect where there is but one."""
 
@@ -65,10 +68,10 @@ class Connection(Protocol):
 class Opener(Protocol):
     """What opens connections and exchanges on them; `adapters.http.HttpSystem`."""
 
-    async def open(self) -> Connection | Unsent: ...
+    async def open(self) -> Connection | Unsent | Refused: ...
 
     async def exchange(
-        self, planned: Planned, connection: Connection, written: Callable[[], None], deadline_s: float
+        self, planned: Planned, connection: Connection, written: Callable[[], None], deadline_s: float, write_s: float
     ) -> Reply | NoReply: ...
 
 
@@ -96,7 +99,11 @@ def bounds_in_turn(bounds: Bounds, within_s: float) -> Bounds:
 
 
 class HttpWrite:
-    """One write (`execution.core.definition.Prepared`), sent once, on what `connect` opened or not at all."""
+    """One write (`execution.core.definition.Prepared`), sent once, on what `connect` opened or not at all.
+
+    write_s: for a body that is too long to leave at once: its last byte leaves within this of its first, or the
+    connection is reset.
+    """
 
     def __init__(
         self,
@@ -105,7 +112,9 @@ class HttpWrite:
         effects: Mapping[str, Planned],
         judge: Judge,
         preparations: tuple[Preparation, ...] = (),
+        write_s: float | None = None,
     ) -> None:
+        self._write_s = write_s
         self._system, self._bounds, self._judge = system, bounds, judge
         self._effects, self._preparations = MappingProxyType(dict(effects)), preparations
         self._connection: Connection | None = None
@@ -120,12 +129,13 @@ class HttpWrite:
 
     @property
     def bounds(self) -> Bounds:
-        return self._bounds
+        known = self._bounds
+        return known if self._write_s is None else replace(known, budget_s=known.budget_s + self._write_s)
 
     async def connect(self) -> Answer | None:
         await self.close()
         opened = await self._system.open()
-        if isinstance(opened, Unsent):
+        if isinstance(opened, Unsent | Refused):
             return opened
         self._connection = opened
         return None
@@ -137,7 +147,8 @@ class HttpWrite:
         if connection.closed_by_peer:
             await self.close()
             return Unsent(code="connection_closed")
-        until_s = asyncio.get_running_loop().time() + deadline_s
+        longest_s = math.inf if self._write_s is None else self._write_s + ANSWER_S
+        until_s = asyncio.get_running_loop().time() + min(deadline_s, longest_s)
         try:
             return await self._in_turn(connection, until_s)
         finally:
@@ -170,7 +181,8 @@ class HttpWrite:
         if left_s <= 0:
             return NoReply(code="no_answer_in_time", sent=False)
         connection.abortive()
-        reply = await self._system.exchange(planned, connection, self.written, left_s)
+        write_s = math.inf if self._write_s is None else self._write_s
+        reply = await self._system.exchange(planned, connection, self.written, left_s, write_s)
         if isinstance(reply, Reply):
             connection.graceful()
         return reply

@@ -17,7 +17,7 @@ from execution.core import decide
 from execution.core.apply import apply, landed_receipt, settle_answer, settle_found, sighting_body, step_of
 from execution.core.command import Attempt, Command
 from execution.core.decide import Decision
-from execution.core.definition import Action, Prepared, asks_to_write, tells_writing
+from execution.core.definition import Action, Forward, Prepared, asks_to_write, tells_writing
 from execution.core.draft import Draft
 from execution.core.events import Fact, canonical
 from execution.core.failures import Answer, FailureClass, Refused, Sighting, Unsent
@@ -65,7 +65,8 @@ class Stamp:
 
 
 class Lateness:
-    """Whether bytes left after the budget: the sender looks at its clocks again before and after each write."""
+    """Whether bytes left after the budget that the request declares: the sender looks at its clocks every time, and
+    before each further request of a write that takes several."""
 
     def __init__(self, clock: Clock, stamp: Stamp, budget_s: float) -> None:
         self._clock = clock
@@ -86,8 +87,7 @@ class Lateness:
 
 async def execute(drive: Drive, command_id: str) -> Next:
     """DISPATCHING: make the effect, or find out why not."""
-    row = drive.saga.member(command_id)
-    if landed_receipt(drive.saga, row) is not None:
+    if _to_send(drive, command_id) is None:
         return await _decided(drive, command_id, _doubt_again("receipt_on_record"), None)
     async with drive.turn(command_id, urgent=False):
         return await _make(drive, command_id)
@@ -96,7 +96,10 @@ async def execute(drive: Drive, command_id: str) -> Next:
 async def _make(drive: Drive, command_id: str) -> Next:
     action = drive.action(command_id)
     for _ in range(drive.env.settings.refences_max):
-        prepared = await drive.keeping(drive.env.performer.prepare(action, drive.context(command_id)))
+        forward = _to_send(drive, command_id)
+        if forward is None:
+            return await _decided(drive, command_id, _doubt_again("receipt_on_record"), None)
+        prepared = await drive.keeping(drive.env.performer.prepare(forward, drive.context(command_id)))
         if isinstance(prepared, Refused):
             if prepared.retry_after_s is not None:
                 drive.learn(command_id, prepared)
@@ -108,6 +111,12 @@ async def _make(drive: Drive, command_id: str) -> Next:
         if following is not None:
             return following
     return await _not_sent(drive, command_id, Unsent(code="send_budget"), None)
+
+
+def _to_send(drive: Drive, command_id: str) -> Forward[Ports] | None:
+    """Once a receipt is in evidence nothing but what mends; None where nothing does."""
+    action = drive.action(command_id)
+    return action.forward if landed_receipt(drive.saga, drive.saga.member(command_id)) is None else action.mend
 
 
 async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepared: Prepared) -> Next | None:
@@ -276,7 +285,8 @@ async def _not_sent(drive: Drive, command_id: str, answer: Unsent | Refused, loo
 async def _decided(drive: Drive, command_id: str, decision: Decision, look: Look | None) -> Next:
     def change(draft: Draft) -> None:
         _journal_look(draft, command_id, look)
-        if decision.moves == (Trigger.NOT_APPLIED,) or Trigger.GIVEN_UP in decision.moves:
+        landed = landed_receipt(draft.saga, draft.row(command_id)) is not None
+        if Trigger.NOT_APPLIED in decision.moves and (landed or Trigger.DOUBT_REMAINS not in decision.moves):
             draft.set(command_id, attempt_count=draft.row(command_id).attempt_count + 1)
         if look is not None and Trigger.ADOPTED in decision.moves:
             settle_found(draft, command_id, look.sighting)

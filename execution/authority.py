@@ -1,7 +1,7 @@
 """What must hold at a fence: the restrictions that could stop an effect, the approval that it needs.
 
 Only sends need authority. Reading, adopting and waiting never do, and compensations run under operator authority: a
-lapsed or revoked grant does not stop them, a freeze does.
+lapsed or revoked grant does not stop them, a freeze does. The same holds for mending: it finishes what was permitted.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from execution.core.apply import landed_receipt
 from execution.core.command import Command, Saga
 from execution.core.definition import ApprovalGate, SagaDefinition, Step
 from execution.core.draft import Fence, Spacing
@@ -63,16 +64,17 @@ def fence_for(
     root = saga.root
     part = definition.part(row.command_type) if row.kind is Kind.STEP else None
     after_pivot = root.phase is Phase.POST_PIVOT
-    finish = row.kind is Kind.COMPENSATION or (isinstance(part, Step) and part.finish_only and after_pivot)
+    mending = landed_receipt(saga, row) is not None
+    finish = row.kind is Kind.COMPENSATION or mending or (isinstance(part, Step) and part.finish_only and after_pivot)
     return Fence(
         root_id=root.command_id,
         scopes=scopes_of(root, row.target_system),
         finish_only=finish,
-        approval_id=_approval_id(saga, row, definition),
+        approval_id=_approval_id(saga, row, definition, request_digest if mending else None),
         request_digest=request_digest,
         policy_hash=json.loads(root.params)["policy_hash"],
         now_ms=now_ms,
-        spacing=_spacing(root, row, spacing_s),
+        spacing=None if mending else _spacing(root, row, spacing_s),
     )
 
 
@@ -83,10 +85,13 @@ def _spacing(root: Command, row: Command, spacing_s: float) -> Spacing | None:
     return Spacing(tenant=root.tenant, site=root.site, distance_ms=int(spacing_s * 1000))
 
 
-def _approval_id(saga: Saga, row: Command, definition: SagaDefinition[Any]) -> str | None:
-    """The approval that guards this row; an id that no row has when one is needed and none is alive."""
+def _approval_id(saga: Saga, row: Command, definition: SagaDefinition[Any], mends_with: str | None) -> str | None:
+    """The approval that guards this row; an id that no row has when one is needed and none is alive. What mends sends
+    the bytes that were approved once more, however late."""
     guard = next((p for p in definition.parts if isinstance(p, ApprovalGate) and p.guards == row.command_type), None)
     if guard is None or saga.named(guard.name) is None or row.kind is not Kind.STEP:
         return None
     newest = next((a for a in reversed(saga.approvals) if a.state is ApprovalState.APPROVED), None)
+    if newest is not None and mends_with is not None:
+        return None if newest.request_digest == mends_with else "missing"
     return newest.approval_id if newest is not None else "missing"

@@ -38,7 +38,7 @@ class Plan:
     """The frozen parameters (JSON values only), and the resources that the saga locks.
 
     artifacts: bytes that forward functions will read, by reference (`artifact://sha256/<64 hex>`); they are stored
-    before the command is acknowledged.
+    before the command is acknowledged. notes: what whoever proposes should know of it beforehand, in fixed words.
     """
 
     params: Mapping[str, Any]
@@ -46,13 +46,14 @@ class Plan:
     not_before_ms: int | None = None
     base_version: str | None = None
     artifacts: Mapping[str, bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
     """One intent: its definition in force, and `plan`, which raises `IntakeRefused` for what our database alone can
     tell is wrong. `plan(proposal, content_sha256, previous)` is pure; configuration is bound when the catalog is
-    composed."""
+    composed. stored: arguments that name stored bytes, which the plan must know something of."""
 
     name: str
     operation: str
@@ -60,6 +61,7 @@ class Intent:
     object_kind: str
     definition: SagaDefinition[Ports]
     plan: Callable[[Proposal, str, Previous], Plan]
+    stored: tuple[str, ...] = ()
 
 
 class Catalog:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from execution.catalog import Catalog
-from execution.core.apply import action_of, standing
+from execution.core.apply import action_of, standing, step_of
 from execution.core.command import Command, Context, Saga
 from execution.core.decide import Standing
 from execution.core.definition import Action, SagaDefinition
@@ -24,6 +24,7 @@ from execution.core.draft import Draft
 from execution.core.failures import Answer, Sighting
 from execution.core.horizon import Horizon, Next, Wait
 from execution.core.progress import advance
+from execution.core.states import Kind
 from execution.doubts import Doubts
 from execution.looking import context_of
 from execution.pace import Pace
@@ -181,7 +182,14 @@ class Drive:
 
     def horizon(self, saga: Saga) -> Horizon:
         """Time and observer for that state of the saga."""
-        return self.env.horizon(saga, self.definition)
+        return replace(self.env.horizon(saga, self.definition), evidence=self.evidence)
+
+    def evidence(self, command_id: str) -> Mapping[str, str]:
+        """What a person looks for who is asked whether that step happened."""
+        row = self.saga.member(command_id)
+        if row.kind is not Kind.STEP:
+            return {}
+        return step_of(self.definition, self.saga, row).evidence(self.context(command_id))
 
     def action(self, command_id: str) -> Action[Ports]:
         """What is executed for that row."""

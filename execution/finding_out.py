@@ -50,7 +50,7 @@ async def reconcile(drive: Drive, command_id: str) -> Next:
     def change(draft: Draft) -> None:
         if sighting is not None:
             draft.note(command_id, Fact.OBSERVED, _body(sighting, system, asked, "reconcile"))
-            if Trigger.FOUND_PRESENT in decision.moves:
+            if isinstance(sighting, Present) and {Trigger.FOUND_PRESENT, Trigger.REPEATABLE} & set(decision.moves):
                 settle_found(draft, command_id, sighting)
         apply(draft, command_id, decision, drive.horizon(draft.saga))
         if draft.row(command_id).state is not State.OUTCOME_UNKNOWN:

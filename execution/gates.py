@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
-from execution.core.apply import apply
+from execution.core.apply import apply, landed_receipt
 from execution.core.command import Approval
 from execution.core.decide import Decision
 from execution.core.definition import ApprovalGate, CheckGate, Finding
@@ -76,7 +76,7 @@ async def ask_approval(drive: Drive, command_id: str) -> Next:
     guarded = drive.saga.named(gate.guards)
     assert guarded is not None
     context = drive.context(guarded.command_id)
-    prepared = await drive.keeping(drive.env.performer.prepare(drive.action(guarded.command_id), context))
+    prepared = await drive.keeping(drive.env.performer.prepare(drive.action(guarded.command_id).forward, context))
     if isinstance(prepared, Refused):
         return await _cannot_ask(drive, command_id, CannotTell(code=prepared.code))
     digest = prepared.request_digest
@@ -154,6 +154,8 @@ async def fence_refused(drive: Drive, command_id: str, refused: FenceRefused) ->
     def change(draft: Draft) -> None:
         body = {"reason": refused.reason, "scopes": list(refused.scopes)}
         match refused.reason:
+            case Refusal.APPROVAL_MISSING | Refusal.APPROVAL_DIFFERS if _has_landed(draft, command_id):
+                _left_as_it_is(drive, draft, command_id, body)
             case Refusal.HELD:
                 _held(drive, draft, command_id, Blocker.HELD, body)
             case Refusal.GRANT_LAPSED | Refusal.POLICY_CHANGED:
@@ -166,6 +168,17 @@ async def fence_refused(drive: Drive, command_id: str, refused: FenceRefused) ->
                 _unapproved(drive, draft, command_id, refused.reason, body)
 
     return await drive.commit(change)
+
+
+def _has_landed(draft: Draft, command_id: str) -> bool:
+    return landed_receipt(draft.saga, draft.row(command_id)) is not None
+
+
+def _left_as_it_is(drive: Drive, draft: Draft, command_id: str, body: dict[str, Any]) -> None:
+    """What would mend it is not what was approved: its tries are used up, and the look that follows reports it."""
+    draft.move(command_id, Trigger.FENCE_REFUSED, body)
+    tries = drive.action(command_id).retry.attempts_max
+    draft.move(command_id, Trigger.DOUBT_REMAINS, next_check_at_ms=draft.now_ms, attempt_count=tries)
 
 
 def _held(drive: Drive, draft: Draft, command_id: str, blocker: Blocker, body: dict[str, Any]) -> None:

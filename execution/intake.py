@@ -24,7 +24,7 @@ from execution.core.states import Phase, Settlement
 from execution.history import History, history_of
 from execution.opening import ARTIFACT, Incoming, authority_of, grant_of, grant_until_ms, new_saga, opening
 from execution.ports import Clock, Ids
-from execution.proposal import Accepted, IntakeRefused, Proposal, Proposer
+from execution.proposal import Accepted, IntakeRefused, Proposal, Proposer, Stored
 from execution.settings import EngineSettings
 from execution.store import artifacts, authority, registry
 from execution.store.connection import Connection
@@ -34,6 +34,8 @@ from execution.store.writer import Store
 
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
 PLAN_TRIES: Final = 5
+HEAD_BYTES: Final = 64
+"""What a plan is shown of stored bytes that an argument names."""
 APPROVALS_MAX: Final = 1
 """A grant that asks for more approvals than a gate collects is refused rather than met half-way."""
 
@@ -86,6 +88,7 @@ class Intake:
     async def _plan(self, intent: Intent, proposal: Proposal, proposer: Proposer) -> Incoming:
         """Read what our journal knows of the object, and freeze the parameters outside the transaction."""
         proposal, sha256 = await self._with_content(proposal)
+        proposal = await self._with_stored(proposal, intent.stored)
         key = BusinessKey(
             tenant=proposer.tenant,
             system="remit",
@@ -135,6 +138,20 @@ class Intake:
         if found is None or found.content is None:
             raise IntakeRefused("payload_missing", field="payload_ref")
         return replace(proposal, content=found.content), sha256
+
+    async def _with_stored(self, proposal: Proposal, names: tuple[str, ...]) -> Proposal:
+        """The proposal with what is stored under the other references that it names."""
+        found: dict[str, Stored] = {}
+        for name in names:
+            ref = proposal.arguments.get(name)
+            if ref is None:
+                continue
+            sha256 = str(ref).removeprefix(ARTIFACT)
+            known = await self._store.hot(partial(artifacts.head, sha256=sha256, length=HEAD_BYTES))
+            if known is None or not str(ref).startswith(ARTIFACT):
+                raise IntakeRefused("payload_missing", field=name)
+            found[name] = Stored(sha256=sha256, size=known[0], head=known[1])
+        return replace(proposal, stored=found) if found else proposal
 
     def _history(self, conn: Connection, tenant: str, proposal: Proposal) -> History:
         return history_of(conn, tenant=tenant, site=proposal.site, object_id=proposal.object_id)

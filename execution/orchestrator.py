@@ -40,6 +40,7 @@ from execution.store.connection import Connection
 from execution.store.errors import LocksHeld, Stale
 from execution.store.registry import NotFound, load_saga
 from execution.store.units import HOLDING
+from execution.tracing import working
 
 _UNSETTLED: Final = IN_DOUBT | {State.RUNNING}
 """What must be found out, whoever left it so."""
@@ -53,12 +54,22 @@ async def drive_saga(env: Env, root_id: str) -> int | None:
     drive, following = claimed
     try:
         while not isinstance(following, Wait):
-            following = await act(drive, following)
+            with working(_named(following), drive.saga.root, _worked_on(drive, following)):
+                following = await act(drive, following)
     except LeaseLost:
         return None
     if drive.saga.root.is_terminal and following.until_ms is None:
         env.doubts.forget(drive.saga)
     return following.until_ms
+
+
+def _named(following: Next) -> str:
+    return type(following).__name__
+
+
+def _worked_on(drive: Drive, following: Next) -> Command:
+    command_id = getattr(following, "command_id", None)
+    return drive.saga.root if command_id is None else drive.saga.member(command_id)
 
 
 async def act(drive: Drive, following: Next) -> Next:

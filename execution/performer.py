@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from execution.core.command import Context
-from execution.core.definition import Action, ApprovalGate, CheckGate, Finding, Prepared
+from execution.core.definition import Action, ApprovalGate, CheckGate, Finding, Forward, Prepared
 from execution.core.failures import (
     Answer,
     CannotTell,
@@ -59,9 +59,9 @@ class Performer:
     ports: Ports
     observe_deadline_s: float
 
-    async def prepare(self, action: Action[Ports], context: Context) -> Prepared | Refused:
+    async def prepare(self, forward: Forward[Ports], context: Context) -> Prepared | Refused:
         """The request's exact bytes; a failure here is certain: nothing was sent."""
-        made = await _guarded("prepare", action.forward(self.ports, context), self.observe_deadline_s)
+        made = await _guarded("prepare", forward(self.ports, context), self.observe_deadline_s)
         if isinstance(made, Unprepared):
             return Refused(failure=made.failure, code=made.code, retry_after_s=made.retry_after_s)
         if isinstance(made, _Raised):

@@ -12,13 +12,23 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Bytes that an argument names: how many they are, and the first of them."""
+
+    sha256: str
+    size: int
+    head: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """An intent in normal form.
 
     arguments: everything that means something, JSON values only; it enters the fingerprint, so volatile fields
     (`wait_seconds`, `preview`, `repeat_of`) are not in it and content stands in it as `content_sha256`. content: the
-    bytes themselves when they came along (else `payload_ref` names bytes that are already stored). reason: why an
-    operator proposes it; it stands in the journal.
+    bytes themselves when they came along (else `payload_ref` names bytes that are already stored). stored: what intake
+    found under arguments that name other stored bytes, by argument. reason: why an operator proposes it; it stands in
+    the journal.
     """
 
     intent: str
@@ -29,6 +39,7 @@ class Proposal:
     content: bytes | None = None
     content_media_type: str = "text/markdown"
     payload_ref: str | None = None
+    stored: Mapping[str, Stored] = field(default_factory=dict)
     repeat_of: str | None = None
     reason: str = ""
     correlation_id: str = ""
@@ -83,8 +94,8 @@ class IntakeRefused(Exception):
     Codes: idempotency_conflict (with `differing` field names), already_proposed (another principal's; `command_id` only
     when the caller's query scope covers it), token_exhausted, revoked, frozen, stale_version, earlier_version_in_doubt,
     too_many_open_commands,
-    repeat_not_granted, repeat_of_unknown, repeat_of_not_newest, not_repeatable_yet, payload_missing, unknown_site,
-    schedule_beyond_grant, schedule_missed, unknown_intent, policy_refused.
+    repeat_not_granted, repeat_of_unknown, repeat_of_not_newest, not_repeatable_yet, payload_missing, not_an_image,
+    unknown_site, schedule_beyond_grant, schedule_missed, unknown_intent, policy_refused.
     """
 
     def __init__(
@@ -203,6 +214,7 @@ class CommandView:
     verified_at_ms: int | None
     created_at_ms: int
     updated_at_ms: int
+    trace_id: str | None
     publish_at_ms: int | None
     publish_at_local: str | None
     say_to_user: str

@@ -166,7 +166,7 @@ def _end_unwinding(draft: Draft) -> None:
 def _present(draft: Draft, command_id: str, sighting: Sighting | None) -> None:
     if isinstance(sighting, Present):
         settle_found(draft, command_id, sighting)
-        record_receipt(draft, command_id, sighting.receipt, verified=True)
+        record_receipt(draft, command_id, sighting.receipt, verified=sighting.seen)
     else:
         record_receipt(draft, command_id, Receipt(resource_id="ruled", data={"ruled": True}), verified=False)
         _close_attempts(draft, command_id)

@@ -38,6 +38,14 @@ _CORRECTABLE: Final = {
 """What whoever proposed can put right in the next version, by error code."""
 
 
+_GAPS: Final = {
+    "PURGE_CLOUDFLARE_CACHE": "cache state unknown",
+    "REGISTER_MONITORING": "monitoring unknown",
+}
+"""What is not known of a published article while a step of that kind is not known to have succeeded."""
+_OPEN: Final = frozenset({*IN_DOUBT, State.NEEDS_REVIEW, State.CONFLICT, State.FAILED})
+
+
 def say_to_user(
     saga: Saga,
     word: str,
@@ -53,17 +61,34 @@ def say_to_user(
     if saga.root.is_terminal:
         return _ended(saga, what, live, given_up)
     if live:
-        return f"{what} is published. {_still(word, unknown, review)}"
+        return f"{what} is published{_gaps(saga)}. {_still(word, unknown, review)}"
     if _landed(saga):
         return f"{what} was published, and what stands there now is not what was published. A person must look."
+    if _unfinished(saga):
+        return f"{what} stands on the site and is not complete yet. Remit is completing it."
     if unproven:
         return f"It is not known yet whether {what} was published. {_finding_out(word)} Do not propose it elsewhere."
     return f"{what} is not published. {_still(word, unknown, review)}"
 
 
+def _gaps(saga: Saga) -> str:
+    """What follows the pivot and failed, is in doubt, or was accepted and could not be seen."""
+    rows = [
+        row for row in saga.members if row.state in _OPEN or (row.state is State.SUCCESS and not row.verified_at_ms)
+    ]
+    said = [words for row in rows for name, words in _GAPS.items() if row.command_type.startswith(name)]
+    return "".join(f", {words}" for words in dict.fromkeys(said))
+
+
 def _landed(saga: Saga) -> bool:
     """The pivot succeeded, whatever was seen there since."""
     return any(row.effect_class is EffectClass.PIVOT and row.state is State.SUCCESS for row in saga.members)
+
+
+def _unfinished(saga: Saga) -> bool:
+    """The pivot was seen, and something that was asked for was missing."""
+    pivot = next((row for row in saga.members if row.effect_class is EffectClass.PIVOT), None)
+    return pivot is not None and pivot.state is not State.SUCCESS and pivot.error_code == "incomplete"
 
 
 def _finding_out(word: str) -> str:
@@ -78,7 +103,7 @@ def _ended(saga: Saga, what: str, live: bool, given_up: tuple[str, ...]) -> str:
         gaps = f" These steps were given up by a person: {', '.join(given_up)}." if given_up else ""
         if not live and _landed(saga):
             return f"{what} was published, and what stands there now is not what was published.{gaps}"
-        return f"{what} is {'published and verified' if live else 'done'}.{gaps}"
+        return f"{what} is {'published and verified' if live else 'done'}{_gaps(saga)}.{gaps}"
     why = _ENDINGS.get(root.ending or "", "It failed before it could be published.")
     why = _CORRECTABLE.get(root.error_code or "", why)
     undone = " What had been prepared was undone." if root.state is State.COMPENSATED else ""

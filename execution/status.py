@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from execution.catalog import Catalog
+from execution.core.apply import landed_receipt
 from execution.core.command import Command, Saga
 from execution.core.events import Event
 from execution.core.states import (
@@ -38,6 +39,7 @@ from execution.sentences import next_action, poll_after_s, say_to_user
 from execution.store import journal, registry
 from execution.store.connection import Connection
 from execution.store.writer import Store
+from execution.tracing import trace_id
 
 _DIVERGED: Final = frozenset({ReviewKind.DRIFT, ReviewKind.DUPLICATE, ReviewKind.CONFLICT})
 _BLOCKING: Final = (
@@ -151,7 +153,8 @@ def _unproven(saga: Saga, row: Command) -> bool:
     """Past its fence, or with an attempt that could still have landed."""
     if row.is_terminal:
         return False
-    return row.state in IN_DOUBT or row.state is State.RUNNING or bool(saga.open_attempts(row.command_id))
+    landed = landed_receipt(saga, row) is not None
+    return row.state in IN_DOUBT or row.state is State.RUNNING or landed or bool(saga.open_attempts(row.command_id))
 
 
 def _names(rows: list[Command] | tuple[Command, ...], wanted: Callable[[Command], bool]) -> tuple[str, ...]:
@@ -207,6 +210,7 @@ def view_of(saga: Saga) -> CommandView:
         verified_at_ms=pivot.verified_at_ms if pivot is not None and folded.live else None,
         created_at_ms=root.created_at_ms,
         updated_at_ms=_updated(saga),
+        trace_id=trace_id(root.trace_id),
         publish_at_ms=root.not_before_ms,
         publish_at_local=_local_schedule(root),
         say_to_user=say_to_user(

@@ -14,7 +14,7 @@ import random
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -250,8 +250,28 @@ def _check_identity(config: Config, identity: Identity) -> None:
 def paces(settings: Settings) -> dict[str, Rules]:
     """How much each system may be asked, by the name of its pace."""
     systems: dict[str, Paced | None] = {f"wordpress/{name}": site for name, site in settings.site.items()}
-    systems |= {"github": settings.github, "publications": settings.publications, "mail": settings.mail}
-    return {name: _pace(section) for name, section in systems.items() if section is not None}
+    systems |= {
+        "github": settings.github,
+        "publications": settings.publications,
+        "monitoring": settings.monitoring,
+        "mail": settings.mail,
+    }
+    shared: dict[str, Sequence[Paced]] = {
+        "cloudflare": [site.cloudflare for site in settings.site.values() if site.cloudflare is not None],
+        "webhook": [found for found in settings.notify.values() if found.url is not None],
+    }
+    paces = {name: _pace(section) for name, section in systems.items() if section is not None}
+    return paces | {name: _slowest(sections) for name, sections in shared.items() if sections}
+
+
+def _slowest(sections: Sequence[Paced]) -> Rules:
+    """Of several that share one pace: Cloudflare counts by account, and receivers are one system to us."""
+    limits = [section.per_minute for section in sections if section.per_minute is not None]
+    return Rules(
+        concurrent=min(section.concurrent for section in sections),
+        per_minute=min(limits, default=None),
+        burst=min(section.burst for section in sections),
+    )
 
 
 def _pace(section: Paced) -> Rules:

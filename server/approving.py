@@ -131,7 +131,10 @@ def rendered(shown: Shown) -> list[RenderableType]:
         ("not before", subject.get("publish_at")),
         ("on the site's clock", subject.get("publish_at_local")),
         ("notifies", ", ".join(subject.get("recipients", ())) or None),
+        ("notifies the receiver", ", ".join(subject.get("webhooks", ())) or None),
         ("draft", subject.get("baseline", {}).get("preview")),
+        ("image", _image(subject)),
+        ("meta description", _description(subject)),
         ("stored differently", _listed(subject.get("difference"))),
         ("removed from HTML", _listed(subject.get("removed"))),
         ("hidden characters", _listed(subject.get("hidden"))),
@@ -145,6 +148,19 @@ def rendered(shown: Shown) -> list[RenderableType]:
         *(line(f"  | {changed}") for changed in shown.diff()),
         line(""),
     ]
+
+
+def _description(subject: dict[str, Any]) -> str | None:
+    text = subject.get("meta_description")
+    lost = "meta_description" in subject.get("difference", ())
+    return f"{text} (this site does not keep it)" if text and lost else text
+
+
+def _image(subject: dict[str, Any]) -> str | None:
+    if not subject.get("featured_image"):
+        return None
+    url = (subject.get("image") or {}).get("url")
+    return f"{url} ({subject['image_type']}, {subject['image_bytes']} bytes, {subject['featured_image']})"
 
 
 def _listed(values: object) -> str | None:

@@ -102,10 +102,14 @@ class ProposePublish(Arguments):
         default=None, description="Last part of the public address, e.g. how-to-brew. Default: made from the title."
     )
     excerpt: Line | None = Field(default=None, max_length=1_000, description="Short teaser, plain text.")
-    meta_description: Line | None = Field(default=None, max_length=320, description="Text for search engines.")
+    meta_description: Line | None = Field(
+        default=None, max_length=320, description="Text for search engines; a preview says where it is not kept."
+    )
     categories: Terms | None = Field(default=None, description='Category names, e.g. ["Brewing"]. They must exist.')
     tags: Terms | None = Field(default=None, description='Tag names, e.g. ["coffee", "water"].')
-    featured_image: Link | None = Field(default=None, description="artifact:// reference of the lead image.")
+    featured_image: Annotated[str, Field(pattern=r"^artifact://sha256/[0-9a-f]{64}$")] | None = Field(
+        default=None, description="Lead image that a person has stored: artifact://sha256/<64 hex digits>."
+    )
     structured_data: Annotated[dict[str, Any], AfterValidator(_plain_json)] | None = Field(
         default=None, description="schema.org JSON-LD object."
     )

@@ -12,19 +12,17 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
 from capabilities.errors import KeyFileCode, KeyFileError
-from capabilities.identifiers import is_segment
 from capabilities.keyfile import read_private_file
-from execution.moments import NotAMoment, zone_named
-from server.settings import LOOPBACK, HttpSection, LogLevel, Section, Settings, Timed
+from server.config_rules import problems
+from server.settings import LogLevel, MonitoringSection, PublicationsSection, Section, Settings
 
 CONFIG_NAME: Final = "remit.toml"
 DATABASE_NAME: Final = "remit.db"
@@ -86,13 +84,35 @@ class Config:
         assert section is not None, "asked for only where the section exists"
         return self._required("github", "token", section.token_file, section.token_env)
 
+    def cloudflare_token(self, name: str) -> Secret:
+        """The API token of the cache in front of one site."""
+        section = self.settings.site[name].cloudflare
+        assert section is not None, "asked for only where the section exists"
+        return self._required(f"site.{name}.cloudflare", "token", section.token_file, section.token_env)
+
     def publications_url(self) -> Secret:
         """The URL of the publications database."""
         section = self.settings.publications
         assert section is not None, "asked for only where the section exists"
-        if section.url is not None:
-            return Secret(section.url.replace("{home}", str(self.home)))
-        return self._required("publications", "url", section.url_file, section.url_env)
+        return self._database_url("publications", section)
+
+    def monitoring_url(self) -> Secret:
+        """The URL of the database of checks, or the address of the service."""
+        section = self.settings.monitoring
+        assert section is not None, "asked for only where the section exists"
+        return self._database_url("monitoring", section)
+
+    def monitoring_key(self) -> Secret | None:
+        """The API key of the monitoring service, when there is one."""
+        section = self.settings.monitoring
+        if section is None or section.kind != "healthchecks":
+            return None
+        return self._required("monitoring", "api_key", section.api_key_file, section.api_key_env)
+
+    def webhook_secret(self, name: str) -> Secret:
+        """What one receiver of webhooks and we know."""
+        found = self.settings.notify[name]
+        return self._required(f"notify.{name}", "secret", found.secret_file, found.secret_env)
 
     def mail_password(self) -> Secret | None:
         """The relay's password, when it wants one."""
@@ -106,11 +126,19 @@ class Config:
         settings = self.settings
         named = [site.password_file for site in settings.site.values()]
         named += [settings.github.token_file] if settings.github else []
+        named += [site.cloudflare.token_file for site in settings.site.values() if site.cloudflare]
         named += [settings.mail.password_file] if settings.mail else []
         named += [settings.publications.url_file] if settings.publications else []
+        named += [settings.monitoring.url_file, settings.monitoring.api_key_file] if settings.monitoring else []
+        named += [found.secret_file for found in settings.notify.values()]
         named += [settings.issuer.key_file] if settings.issuer else []
         keys = sorted((self.home / "operators").glob("*.pem")) if (self.home / "operators").is_dir() else []
         return (*(self.path(name) for name in named if name is not None), *keys)
+
+    def _database_url(self, name: str, section: PublicationsSection | MonitoringSection) -> Secret:
+        if section.url is not None:
+            return Secret(section.url.replace("{home}", str(self.home)))
+        return self._required(name, "url", section.url_file, section.url_env)
 
     def _required(self, section: str, key: str, file: str | None, variable: str | None) -> Secret:
         where = f"{self.home / CONFIG_NAME}, [{section}]"
@@ -140,7 +168,7 @@ def load_config(
     instead = {name: value for name, value in (("host", http_host), ("port", http_port)) if value is not None}
     if instead:
         settings = settings.model_copy(update={"http": settings.http.model_copy(update=instead)})
-        _check_http(settings.http, home / CONFIG_NAME)
+        _check(settings, home / CONFIG_NAME)
     named, own = token_file or os.environ.get(TOKEN_FILE_VARIABLE), settings.gateway.token_file
     return Config(
         home=home,
@@ -177,8 +205,13 @@ def parse_settings(text: str, file: Path) -> Settings:
         settings = Settings.model_validate_json(json.dumps(document, default=str))
     except ValidationError as error:
         raise _explain(error, file) from None
-    _check_names(settings, file)
+    _check(settings, file)
     return settings
+
+
+def _check(settings: Settings, file: Path) -> None:
+    for found in problems(settings):
+        raise ConfigError(f"{file}, {found.where}", found.problem, found.fix)
 
 
 def _read(file: Path) -> str:
@@ -239,80 +272,6 @@ def _from_file(where: str, key: str, path: Path) -> Secret:
     if not value:
         raise ConfigError(f"{where}, {key}", f"{path} is empty", "Write the secret into it.")
     return Secret(value)
-
-
-def _check_names(settings: Settings, file: Path) -> None:
-    named = [("gateway.tenant", settings.gateway.tenant)]
-    named += [(f"site.{name}", name) for name in settings.site]
-    named += [(f"notify.{name}", name) for name in settings.notify]
-    named += [(f"operator.{name}", name) for name in settings.operator]
-    for where, name in named:
-        if not is_segment(name):
-            fix = "Use 1 to 64 characters out of a-z, 0-9, '.', '_' and '-', the first a letter or digit."
-            raise ConfigError(f"{file}, {where}", "not a usable name", fix)
-    for name, site in settings.site.items():
-        if site.timezone:
-            _check_zone(site.timezone, f"{file}, site.{name}.timezone")
-    if settings.engine.time_scale != 1.0 and not settings.sandbox.start:
-        fix = "Remove time_scale, or set [sandbox] start = true: it is for demonstrations only."
-        raise ConfigError(f"{file}, engine.time_scale", "real systems cannot be hurried", fix)
-    _check_http(settings.http, file)
-    _check_audit(settings, file)
-    for where, timed in _timed(settings):
-        for key in ("max_run", "incomplete"):
-            if getattr(timed, f"{key}_s") is not None and not getattr(timed, f"{key}_source"):
-                fix = f'Say in {key}_source who enforces that limit, for example "php-fpm request_terminate_timeout".'
-                raise ConfigError(f"{file}, {where}.{key}_s", "a limit without a source", fix)
-
-
-def _check_audit(settings: Settings, file: Path) -> None:
-    unknown = sorted(set(settings.audit.notify) - set(settings.notify))
-    if unknown:
-        fix = (
-            f"Add [notify.{unknown[0]}], or use one of: {', '.join(sorted(settings.notify)) or '(none is configured)'}."
-        )
-        raise ConfigError(f"{file}, audit.notify", f"there is no list {unknown[0]}", fix)
-
-
-def _check_http(section: HttpSection, file: Path) -> None:
-    if not section.local and not section.allowed_hosts:
-        fix = 'List under which names clients reach it, for example allowed_hosts = ["remit.example.org"].'
-        raise ConfigError(f"{file}, http.allowed_hosts", "missing for an address that others can reach", fix)
-    if any("*" in entry.removesuffix(":*") for entry in (*section.allowed_hosts, *section.allowed_origins)):
-        fix = "Spell every host and origin out; only a port may be any (:*)."
-        raise ConfigError(f"{file}, http.allowed_hosts", "a wildcard", fix)
-    if section.public_url is not None and not is_safe_url(section.public_url):
-        fix = "Use https://…; http:// only for a loopback address."
-        raise ConfigError(f"{file}, http.public_url", "not an address to send a token to", fix)
-
-
-def is_safe_url(url: str) -> bool:
-    """Whether a token may be sent there: over TLS, or within this machine; no password, query or fragment in it."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return False
-    plain = parts.username is None and parts.password is None and not parts.query and not parts.fragment
-    secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
-    return plain and secure and bool(parts.hostname) and url.isascii() and url.isprintable() and " " not in url
-
-
-def _check_zone(name: str, where: str) -> None:
-    try:
-        zone_named(name)
-    except NotAMoment as error:
-        raise ConfigError(where, str(error), "Use a name of the IANA time zone database.") from None
-
-
-def _timed(settings: Settings) -> Iterator[tuple[str, Timed]]:
-    yield from ((f"site.{name}", site) for name, site in settings.site.items())
-    if settings.github is not None:
-        yield "github", settings.github
-    if settings.publications is not None:
-        yield "publications", settings.publications
-    if settings.mail is not None:
-        yield "mail", settings.mail
 
 
 def _explain(error: ValidationError, file: Path) -> ConfigError:

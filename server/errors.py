@@ -54,10 +54,14 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
         "repeat_of_unknown": "`repeat_of` names no command of this article version. Leave it out, or query the status.",
         "repeat_of_not_newest": "`repeat_of` must name the newest command of this article version.",
         "not_repeatable_yet": "The command to repeat has not ended beyond doubt. Query its status and wait.",
-        "payload_missing": "Nothing is stored under `payload_ref`. Send `content` instead.",
+        "payload_missing": "Nothing is stored under that reference. Send `content` instead of a `payload_ref`; ask the "
+        "person you work for to store an image (`remit artifact put FILE`).",
+        "not_an_image": "`featured_image` names something else than a PNG, JPEG, GIF or WebP file. Leave it out, or "
+        "ask for another reference.",
         "unknown_site": "There is no such site here. Use one that the person you work for named.",
         "unknown_list": "`notify` names a list that does not exist here. Leave it out or ask for the list's name.",
         "schedule_missed": "`publish_at` is past. Leave it out to publish once it is approved, or give a later time.",
+        "too_many_webhooks": "`notify` names more than one list that is a receiver of webhooks. Name one of them.",
         "schedule_beyond_grant": "`publish_at` is later than the token's authority lasts. Choose an earlier time.",
         "command_not_found": "There is no such command that this token may see. Check the id, or call without an id to "
         "list the latest commands.",
@@ -97,6 +101,7 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+KNOWN_CODES: Final = frozenset(_FIXES)
 _RETRYABLE: Final = frozenset(
     {
         "rate_limited",

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from adapters.wordpress_plugin import PLUGIN
 from capabilities.identifiers import is_segment
 from capabilities.jwks import KeySet, write_key_set
 from capabilities.keyfile import create_private_file
@@ -30,7 +31,9 @@ UMASK: Final = 0o077
 TENANT_DEFAULT: Final = "local"
 SANDBOX_USER: Final = "editor1"
 SANDBOX_SECRET: Final = "sandbox-editor1"  # noqa: S105 (protects nothing: the stand-in listens on loopback)
-SANDBOX_TOKEN: Final = "sandbox-github"  # noqa: S105 (the same)
+SANDBOX_TOKENS: Final = {"cloudflare": "sandbox-cloudflare", "github": "sandbox-github"}
+SANDBOX_WEBHOOK: Final = "whsec_c2FuZGJveC13ZWJob29rLXNlY3JldC0wMDAx"
+SANDBOX_ZONE: Final = "023e105f4ecef8ad9ca31a8372d0c353"
 
 
 class HomeExists(Exception):
@@ -88,8 +91,9 @@ def login_name() -> str:
 
 def _fill(made: Path, home: Path, clock: Clock, ids: Ids, names: Names) -> NewHome:
     tenant, operator = names.tenant, names.operator
-    for folder in ("keys", "operators", "secrets", "sandbox", "tokens"):
+    for folder in ("keys", "operators", "secrets", "sandbox", "tokens", "wordpress"):
         (made / folder).mkdir()
+    shutil.copyfile(PLUGIN, made / "wordpress" / PLUGIN.name)
     kid = next_kid(tenant, clock.now_ms() // 1000, ())
     signing = generate_signing_key(kid)
     save_private_key(signing, made / "keys" / f"{kid}.pem")
@@ -97,7 +101,9 @@ def _fill(made: Path, home: Path, clock: Clock, ids: Ids, names: Names) -> NewHo
     key = generate_operator_key(operator)
     save_private_key(key, made / "operators" / f"{operator}.pem")
     create_private_file(made / "secrets" / "blog.password", f"{SANDBOX_SECRET}\n".encode())
-    create_private_file(made / "secrets" / "github.token", f"{SANDBOX_TOKEN}\n".encode())
+    for system, token in SANDBOX_TOKENS.items():
+        create_private_file(made / "secrets" / f"{system}.token", f"{token}\n".encode())
+    create_private_file(made / "secrets" / "hook.secret", f"{SANDBOX_WEBHOOK}\n".encode())
     installation_id = ids.new("inst")
     text = _TEMPLATE.format(
         installation_id=installation_id,
@@ -106,6 +112,7 @@ def _fill(made: Path, home: Path, clock: Clock, ids: Ids, names: Names) -> NewHo
         operator=operator,
         operator_key=key.public_key().encode(),
         user=SANDBOX_USER,
+        zone=SANDBOX_ZONE,
         **_free_ports(),
     )
     (made / CONFIG_NAME).write_text(text, encoding="utf-8")
@@ -133,7 +140,7 @@ def _create_journal(made: Path, installation: str, incarnation: str, now_ms: int
 
 def _free_ports() -> dict[str, int]:
     """Loopback ports that are free now. The sandbox keeps its two, because addresses are part of business keys."""
-    names = ("http_port", "smtp_port", "gateway_port")
+    names = ("http_port", "smtp_port", "gateway_port", "metrics_port")
     with contextlib.ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in names]
         for probe in probes:
@@ -165,6 +172,12 @@ port = {gateway_port}
 # public_url = "https://remit.example.org/mcp"
 # allowed_hosts = ["remit.example.org"]
 
+[metrics]
+# With enabled = true `remit serve --http` answers Prometheus here, at /metrics.
+enabled = false
+host = "127.0.0.1"
+port = {metrics_port}
+
 [issuer]
 # Who holds this file can issue tokens. real: keep it on another machine or under another user.
 key_file = "keys/{kid}.pem"
@@ -178,6 +191,8 @@ key = "{operator_key}"
 url = "http://127.0.0.1:{http_port}"
 user = "{user}"
 password_file = "secrets/blog.password"
+# real: "plugin" once wordpress/remit-business-key.php of this home lies in the site's wp-content/mu-plugins: the site
+# then makes each post once, refuses to write over what it does not expect, and keeps meta descriptions.
 key_strategy = "slug"
 # real: where an article appears, for example "https://blog.example.org/{{slug}}/".
 public_url = "http://127.0.0.1:{http_port}/{{slug}}/"
@@ -198,6 +213,25 @@ pause_s = 1
 [site.blog.require]
 # What the validation gate insists on.
 title = true
+
+[site.blog.cloudflare]
+# The cache in front of the site. real: the zone's id, a token with the permission Cache Purge for it, and no url.
+zone = "{zone}"
+token_file = "secrets/cloudflare.token"
+url = "http://127.0.0.1:{http_port}/cloudflare"
+# What it is to forget after a publication; "{{url}}" is the article's own address. real: also pages that list articles.
+purge = ["{{url}}", "http://127.0.0.1:{http_port}/"]
+# Whether this machine can open the public pages, to see what is served.
+verify = true
+# real: remove these lines.
+max_run_s = 5
+max_run_source = "the sandbox ends requests after this"
+incomplete_s = 3
+incomplete_source = "the sandbox drops incomplete requests after this"
+transit_s = 1
+stale_s = 0
+clock_s = 0.5
+pause_s = 1
 
 [github]
 # Every version is kept on a branch of its own, and only there; without this section none is.
@@ -235,9 +269,23 @@ max_run_source = "the sandbox ends conversations after this"
 # Proposals name this list, never an address. real: your addresses.
 recipients = ["team@remit.invalid"]
 
+[notify.hook]
+# A list can be a program instead: it gets a signed request (Standard Webhooks). real: its https address, and the secret
+# "whsec_…" that it gave you, in the file.
+url = "http://127.0.0.1:{http_port}/webhooks/hook"
+secret_file = "secrets/hook.secret"
+max_run_s = 5
+max_run_source = "the sandbox ends deliveries after this"
+
 [publications]
 # A table of publications in your own database. real: url_file = "secrets/publications.url"
 url = "sqlite:///{{home}}/sandbox/publications.db"
+
+[monitoring]
+# What watches published pages: a table of checks in your own database. Or kind = "healthchecks": then url is the
+# service's address, and api_key_file = "secrets/monitoring.key" holds a project's read-write key.
+kind = "sql"
+url = "sqlite:///{{home}}/sandbox/monitoring.db"
 
 [audit]
 # What the journal calls done is compared with what is really there by `remit audit`; real: let the worker do it too.
@@ -245,7 +293,7 @@ url = "sqlite:///{{home}}/sandbox/publications.db"
 # notify = ["team"]
 
 [sandbox]
-# Stand-ins for WordPress, GitHub and the mail relay; `remit serve` starts them and ends them with itself.
+# Stand-ins for WordPress, its cache, GitHub and the mail relay; `remit serve` starts them and ends them with itself.
 start = true
 http_port = {http_port}
 smtp_port = {smtp_port}

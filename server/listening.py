@@ -11,9 +11,10 @@ import contextlib
 import logging
 import socket
 from collections.abc import Generator
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_S_MAX: Final = 10.0
@@ -87,13 +88,15 @@ def url_of(listener: socket.socket, path: str = "") -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{path}"
 
 
-async def serve(app: Any, listener: socket.socket, stop: asyncio.Event) -> None:
+async def serve(
+    app: ASGIApp, listener: socket.socket, stop: asyncio.Event, *, lifespan: Literal["on", "off"] = "off"
+) -> None:
     """Serve until `stop`, then answer what is under way, for at most GRACE_S."""
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
         ws="none",
-        lifespan="on",
+        lifespan=lifespan,
         log_config=None,
         access_log=False,
         proxy_headers=False,

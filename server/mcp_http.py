@@ -12,85 +12,39 @@ No OAuth metadata is published: some hosts would drop the header that they were 
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import mcp_types
 from mcp.server.streamable_http import check_accept_headers
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from capabilities.errors import CredentialError
 from capabilities.token import Capability
 from server.callers import bearer
-from server.errors import GatewayRefused, Refusal, from_credential, refusal
+from server.errors import GatewayRefused, from_credential, refusal
 from server.gateway import Gateway
 from server.health import Health
-from server.protocol import MESSAGE_BYTES_MAX, Context, build, error_body, parse_message
+from server.http_door import Guard, HttpRefused, bounded, document, only, security_of
+from server.protocol import MESSAGE_BYTES_MAX, Context, build, parse_message
 from server.settings import HttpSection
 from server.tools import Tools
 
 BODY_S_MAX: Final = 20.0
-REQUEST_S_MAX: Final = 60.0
-"""A call waits 20 s at most; an answer that nobody reads ends with the request."""
 BODIES_BYTES_MAX: Final = 8 * MESSAGE_BYTES_MAX
 """What all bodies under way may hold together."""
-ALIVE: Final = "/healthz"
-READY: Final = "/readyz"
 CAPABILITY: Final = "remit.capability"
 REALM: Final = 'Bearer realm="remit"'
-
-_ONCE: Final = frozenset(
-    {
-        b"authorization",
-        b"host",
-        b"origin",
-        b"content-type",
-        b"content-length",
-        b"content-encoding",
-        b"transfer-encoding",
-        b"accept",
-        b"mcp-protocol-version",
-        b"mcp-method",
-        b"mcp-name",
-        b"mcp-session-id",
-    }
-)
-_SECURITY: Final = {421: "host_not_allowed", 403: "origin_not_allowed", 400: "content_type_not_supported"}
-
-log = logging.getLogger("remit.http")
-
-
-class HttpRefused(Exception):
-    """The request was refused at the door."""
-
-    def __init__(self, status: int, found: Refusal, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(found.code)
-        self.status = status
-        self.refusal = found
-        self.headers = headers or {}
-
-
-def security_of(section: HttpSection) -> TransportSecuritySettings:
-    """Which Host and Origin headers pass."""
-    return TransportSecuritySettings(
-        enable_dns_rebinding_protection=True,
-        allowed_hosts=list(section.hosts()),
-        allowed_origins=list(section.origins()),
-    )
 
 
 def app_of(tools: Tools, section: HttpSection, health: Health, version: str) -> ASGIApp:
     """The application: the door, and the protocol server behind it."""
-    security = security_of(section)
     server = build(tools, version, lambda context: lambda: _capability(context))
+    security = security_of(section)
     protocol = server.streamable_http_app(
         streamable_http_path=section.path,
         json_response=True,
@@ -99,7 +53,7 @@ def app_of(tools: Tools, section: HttpSection, health: Health, version: str) -> 
         transport_security=security,
         host=section.host,
     )
-    return Door(protocol, tools.gateway, section.path, security, health)
+    return Door(protocol, tools.gateway, section.path, Guard(security), health)
 
 
 def _capability(context: Context) -> Capability:
@@ -127,13 +81,11 @@ class Bodies:
 class Door:
     """Everything that happens to a request before the protocol server sees it."""
 
-    def __init__(
-        self, inner: ASGIApp, gateway: Gateway, path: str, security: TransportSecuritySettings, health: Health
-    ) -> None:
+    def __init__(self, inner: ASGIApp, gateway: Gateway, path: str, guard: Guard, health: Health) -> None:
         self._inner = inner
         self._gateway = gateway
         self._path = path
-        self._security = TransportSecurityMiddleware(security)
+        self._guard = guard
         self._health = health
         self._bodies = Bodies()
 
@@ -141,15 +93,7 @@ class Door:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        try:
-            async with asyncio.timeout(REQUEST_S_MAX):
-                await self._enter(Request(scope, receive), scope, receive, send)
-        except HttpRefused as error:
-            await _answer(error)(scope, receive, send)
-        except ClientDisconnect:
-            log.debug("a client left before its request was whole")
-        except TimeoutError:
-            log.warning("a request was given up after %.0f s", REQUEST_S_MAX)
+        await bounded(self._enter(Request(scope, receive), scope, receive, send), scope, receive, send)
 
     async def _enter(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guard(request)
@@ -163,16 +107,8 @@ class Door:
             case _:
                 raise HttpRefused(404, refusal("not_found"))
 
-    async def _guard(self, request: Request) -> None:
-        """Host and Origin, on every path."""
-        _unambiguous(request)
-        answer = await self._security.validate_request(request)
-        if answer is not None:
-            raise HttpRefused(answer.status_code, refusal(_SECURITY[answer.status_code]))
-
     async def _call(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
-        if request.method != "POST":
-            raise HttpRefused(405, refusal("method_not_allowed"), {"Allow": "POST"})
+        only(request, "POST")
         await self._nothing_misplaced(request)
         scope[CAPABILITY] = await self._authenticated(request)
         _acceptable(request)
@@ -228,15 +164,6 @@ class Door:
             raise HttpRefused(408, refusal("body_too_slow")) from None
 
 
-def _unambiguous(request: Request) -> None:
-    """No header twice that two readers could read differently, no two lengths (RFC 9112 §6.3)."""
-    counted = Counter(name for name, _ in request.headers.raw if name in _ONCE)
-    if any(count > 1 for count in counted.values()):
-        raise HttpRefused(400, refusal("duplicate_header"), {"Connection": "close"})
-    if counted[b"content-length"] and counted[b"transfer-encoding"]:
-        raise HttpRefused(400, refusal("ambiguous_length"), {"Connection": "close"})
-
-
 def _acceptable(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" or request.headers.get("content-encoding", "identity") != "identity":
@@ -271,15 +198,5 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _told(request: Request, well: bool, told: Mapping[str, str]) -> Response:
-    if request.method not in ("GET", "HEAD"):
-        raise HttpRefused(405, refusal("method_not_allowed"), {"Allow": "GET, HEAD"})
-    return _json(200 if well else 503, {"ok": well, **told})
-
-
-def _answer(error: HttpRefused) -> Response:
-    return _json(error.status, error_body(error.refusal), error.headers)
-
-
-def _json(status: int, document: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
-    fixed = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-    return Response(json.dumps(document), status, {**fixed, **(headers or {})}, "application/json")
+    only(request, "GET", "HEAD")
+    return document(200 if well else 503, {"ok": well, **told})

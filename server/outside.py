@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
+from adapters.cloudflare import CloudflareCache
 from adapters.database import SqlPublications
+from adapters.database_checks import SqlMonitoring
 from adapters.github import Archive, GitHubRepository
 from adapters.mail import Login, Security, SmtpMail
+from adapters.monitoring import Healthchecks
+from adapters.public_pages import PublicPages
+from adapters.webhook import WebhookEndpoint
 from adapters.wordpress import WordPressSite
 from execution.core.failures import FailureClass, Unprepared
 from execution.core.quiescence import Bounds
 from execution.ports import Ports
+from execution.sagas.purging import LIVE
 from execution.store import artifacts
 from execution.store.writer import Store
 from server.app import Installation
 from server.config import CONFIG_NAME, Config, ConfigError, Secret
-from server.settings import Timed
+from server.settings import CloudflareSection, Timed
 
 BY_HASH: Final = "artifact://sha256/"
 
@@ -37,60 +43,73 @@ class StoredArtifacts:
         return found.content
 
 
+class Closing(Protocol):
+    """An adapter that keeps connections."""
+
+    async def aclose(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """The ports, and what has to be closed with them."""
 
     ports: Ports
-    sites: tuple[WordPressSite, ...]
-    repository: GitHubRepository | None
-    publications: SqlPublications | None
+    connected: tuple[Closing, ...]
 
     async def aclose(self) -> None:
         """Let every connection go."""
-        for site in self.sites:
-            await site.aclose()
-        if self.repository is not None:
-            await self.repository.aclose()
-        if self.publications is not None:
-            await self.publications.aclose()
+        for system in self.connected:
+            await system.aclose()
 
 
 def outside_of(at: Installation) -> Outside:
-    """Connect the configuration to the world, and make the sandbox's own table where it is missing.
+    """Connect the configuration to the world, and make the sandbox's own tables where they are missing.
 
     Raises ConfigError, also for a missing or open password file.
     """
     if at.config.settings.sandbox.start:
-        make_publications_table(at.config)
+        make_tables(at.config)
     return adapters_of(at)
 
 
 def adapters_of(at: Installation) -> Outside:
     """The same for looking alone: nothing is made. Raises ConfigError."""
-    config = at.config
+    config, notify = at.config, at.config.settings.notify
     sites = {name: _site(config, name) for name in config.settings.site}
-    repository = repository_of(config)
-    publications = _publications(config)
+    caches = {
+        name: _cache(config, name, site.cloudflare) for name, site in config.settings.site.items() if site.cloudflare
+    }
+    webhooks = {name: _webhook(at, name, found.url) for name, found in notify.items() if found.url}
+    repository, publications, monitoring = repository_of(config), _publications(config), _monitoring(config)
     ports = Ports(
         artifacts=StoredArtifacts(at.store),
         wordpress=MappingProxyType(sites),
+        caches=MappingProxyType(caches),
+        media=MappingProxyType({name: site.media for name, site in sites.items()}),
         repository=repository,
         publications=publications,
+        monitoring=monitoring,
         mail=_mail(config),
-        recipients=MappingProxyType({name: found.recipients for name, found in config.settings.notify.items()}),
+        recipients=MappingProxyType({name: found.recipients for name, found in notify.items() if found.recipients}),
+        webhooks=MappingProxyType(webhooks),
     )
-    return Outside(ports, tuple(sites.values()), repository, publications)
+    single = [system for system in (repository, publications, monitoring) if system is not None]
+    return Outside(ports, (*sites.values(), *caches.values(), *webhooks.values(), *single))
 
 
 def secrets_of(config: Config) -> tuple[Secret, ...]:
     """Every secret that this process is about to hold: logs must never show one."""
     passwords = [config.site_password(name) for name in config.settings.site]
-    token = [config.github_token()] if config.settings.github is not None else []
-    relay = config.mail_password()
-    section = config.settings.publications
-    url = [config.publications_url()] if section is not None and section.url is None else []
-    return (*passwords, *token, *([relay] if relay else []), *url)
+    tokens = [config.cloudflare_token(name) for name, site in config.settings.site.items() if site.cloudflare]
+    tokens += [config.github_token()] if config.settings.github is not None else []
+    others = [config.mail_password(), config.monitoring_key()]
+    settings, urls = config.settings, []
+    if settings.publications is not None and settings.publications.url is None:
+        urls.append(config.publications_url())
+    if settings.monitoring is not None and settings.monitoring.url is None:
+        urls.append(config.monitoring_url())
+    tokens += [config.webhook_secret(name) for name, found in config.settings.notify.items() if found.url]
+    return (*passwords, *tokens, *urls, *(secret for secret in others if secret is not None))
 
 
 def bounds_of(timed: Timed, scale: float = 1.0) -> Bounds:
@@ -141,14 +160,37 @@ def repository_of(config: Config) -> GitHubRepository | None:
         raise ConfigError(f"{config.home / CONFIG_NAME}, [github]", str(error), "Correct the value.") from None
 
 
-def make_publications_table(config: Config) -> None:
-    """Make the table in the customer's database where it is missing; for setting up."""
-    if config.settings.publications is None:
-        return
+def _cache(config: Config, name: str, section: CloudflareSection) -> CloudflareCache:
+    """Readers' pages are looked at where the configuration says that they are, and nowhere else."""
+    site, token = config.settings.site[name], config.cloudflare_token(name).value
+    known = (site.url, site.public_url, *(entry for entry in section.purge if not entry.startswith(LIVE)))
     try:
-        SqlPublications(config.publications_url().value).create_table()
+        return CloudflareCache(
+            section.zone,
+            token,
+            bounds_of(section, config.settings.engine.time_scale),
+            pages=PublicPages(tuple(filter(None, known))) if section.verify else None,
+            url=section.url,
+        )
+    except ValueError as error:
+        where = f"{config.home / CONFIG_NAME}, [site.{name}.cloudflare]"
+        raise ConfigError(where, str(error), "Correct the address.") from None
+
+
+def make_tables(config: Config) -> None:
+    """Make the tables in the customer's databases where they are missing; for setting up."""
+    settings = config.settings
+    if settings.publications is not None:
+        _make(config, "publications", SqlPublications(config.publications_url().value))
+    if settings.monitoring is not None and settings.monitoring.kind == "sql":
+        _make(config, "monitoring", SqlMonitoring(config.monitoring_url().value))
+
+
+def _make(config: Config, section: str, table: SqlPublications | SqlMonitoring) -> None:
+    try:
+        table.create_table()
     except Unprepared:
-        where = f"{config.home / CONFIG_NAME}, [publications]"
+        where = f"{config.home / CONFIG_NAME}, [{section}]"
         fix = "Check the address, and that its user may create tables; or create it with another user."
         raise ConfigError(where, "the table could not be made", fix) from None
 
@@ -159,6 +201,29 @@ def _publications(config: Config) -> SqlPublications | None:
         return None
     bounds = None if section.max_run_s is None else bounds_of(section, config.settings.engine.time_scale)
     return SqlPublications(config.publications_url().value, bounds=bounds)
+
+
+def _monitoring(config: Config) -> SqlMonitoring | Healthchecks | None:
+    section = config.settings.monitoring
+    if section is None:
+        return None
+    bounds = bounds_of(section, config.settings.engine.time_scale)
+    url, key = config.monitoring_url().value, config.monitoring_key()
+    if key is None:
+        return SqlMonitoring(url, bounds=None if section.max_run_s is None else bounds)
+    try:
+        return Healthchecks(url, key.value, bounds)
+    except ValueError as error:
+        raise ConfigError(f"{config.home / CONFIG_NAME}, [monitoring]", str(error), "Correct the address.") from None
+
+
+def _webhook(at: Installation, name: str, url: str) -> WebhookEndpoint:
+    config, section = at.config, at.config.settings.notify[name]
+    bounds, secret = bounds_of(section, config.settings.engine.time_scale), config.webhook_secret(name).value
+    try:
+        return WebhookEndpoint(url, secret, bounds, lambda: at.clock.now_ms() / 1000, private=section.private)
+    except ValueError as error:
+        raise ConfigError(f"{config.home / CONFIG_NAME}, [notify.{name}]", str(error), "Correct the value.") from None
 
 
 def _mail(config: Config) -> SmtpMail | None:

@@ -39,6 +39,7 @@ class PlanPreview:
             publish_at_local=plan.params.get("publish_at_local"),
             approval=Approval(required=needed, state="NOT_REQUESTED"),
             steps=[_planned(part) for part in parts],
+            notes=list(plan.notes) or None,
         )
 
 

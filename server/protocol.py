@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from capabilities import strict_json
 from capabilities.strict_json import StrictJsonError
+from execution.tracing import stored
 from server.arguments import NESTING_MAX
 from server.callers import Caller
 from server.errors import GatewayRefused, Refusal, refusal, refused
@@ -57,7 +58,7 @@ def build(tools: Tools, version: str, caller_of: Callable[[Context], Caller]) ->
             arguments=params.arguments or {},
             caller=caller_of(context),
             envelope=context.params or {},
-            trace_id=_trace(context),
+            trace_id=stored(context.meta or {}),
         )
         return _result(await tools.call(call))
 
@@ -147,10 +148,3 @@ def _result(answer: Answer) -> mcp_types.CallToolResult:
         structured_content=answer.result.model_dump(mode="json", exclude_none=True),
         is_error=answer.refused,
     )
-
-
-def _trace(context: Context) -> str | None:
-    """W3C trace context, when the client sent one (`_meta.traceparent`)."""
-    meta = context.meta or {}
-    found = meta.get("traceparent")
-    return found if isinstance(found, str) and len(found) <= 64 and found.isascii() else None

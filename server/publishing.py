@@ -24,10 +24,13 @@ def publish_settings(config: Config) -> PublishSettings:
     sender = settings.mail.sender if settings.mail else ""
     return PublishSettings(
         sites={name: _rules(site) for name, site in settings.site.items()},
-        lists={name: found.recipients for name, found in settings.notify.items()},
+        lists={name: found.recipients for name, found in settings.notify.items() if found.url is None},
+        webhooks=frozenset(name for name, found in settings.notify.items() if found.url is not None),
         archive=settings.github is not None,
         pull_request=settings.github is not None and settings.github.pull_request,
         publications=settings.publications is not None,
+        monitoring=settings.monitoring is not None,
+        monitoring_tags=settings.monitoring.tags if settings.monitoring else (),
         mail=settings.mail is not None,
         mail_domain=sender.rpartition("@")[2] or MAIL_DOMAIN,
         approval_ttl_s=settings.engine.approval_ttl_s,
@@ -38,4 +41,12 @@ def publish_settings(config: Config) -> PublishSettings:
 
 def _rules(site: Site) -> SiteRules:
     wanted = frozenset(name for name in Require.model_fields if getattr(site.require, name))
-    return SiteRules(url=site.public_url, require=wanted, timezone=site.timezone)
+    cache = site.cloudflare
+    return SiteRules(
+        url=site.public_url,
+        require=wanted,
+        timezone=site.timezone,
+        purge=cache.purge if cache else (),
+        purge_batch=cache.batch if cache else 30,
+        keeps_description=site.key_strategy == "plugin",
+    )

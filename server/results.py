@@ -117,6 +117,7 @@ class CommandStatus(Result):
     workflow_id: str
     saga_id: str
     decision_id: str
+    trace_id: str | None = Field(default=None, description="the trace that the proposal came with")
     cursor: str | None = Field(default=None, description="pass it to get the next page of steps")
     truncated: str | None = None
 
@@ -162,6 +163,7 @@ class Preview(Result):
     publish_at_local: str | None = None
     approval: Approval
     steps: list[PlannedStep]
+    notes: list[str] | None = Field(default=None, description="what would not be as asked")
 
 
 class Problem(Result):
@@ -206,6 +208,7 @@ def status(
         "to_repeat": _to_repeat(view) if deduplicated else None,
         "steps": [_step(step, detailed) for step in steps],
         "reviews": _reviews(view) if detailed and view.reviews else None,
+        "trace_id": view.trace_id if detailed else None,
         "cursor": cursor,
         "truncated": f"{len(view.steps)} steps in pages; pass cursor for the next" if cursor else None,
     }
@@ -245,6 +248,7 @@ def full(view: CommandView) -> CommandStatus:
         workflow_id=view.workflow_id,
         saga_id=view.saga_id,
         decision_id=view.decision_id,
+        trace_id=view.trace_id,
     )
 
 

@@ -10,7 +10,8 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,9 +22,11 @@ from execution.store.meta import tick
 from server.app import Installation, opened
 from server.config import TOKEN_FILE_VARIABLE, Config
 from server.sandbox_process import running_sandbox
-from server.telemetry import JsonFormatter
+from server.telemetry import JsonFormatter, tracing
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from execution.pace import Pace
     from execution.ports import Ports
     from server.mcp_stdio import Wire
@@ -54,8 +57,8 @@ def over_stdio(wire: Wire, version: str) -> Front:
     return front
 
 
-def over_http(listener: socket.socket, version: str, *, with_worker: bool) -> Front:
-    """Any number of agents, each request with its token."""
+def over_http(listener: socket.socket, version: str, *, with_worker: bool, metrics: socket.socket | None) -> Front:
+    """Any number of agents, each request with its token; `metrics` is where their figures are asked for."""
 
     async def front(at: Installation, tools: Tools, stop: asyncio.Event) -> None:
         from server.health import Health
@@ -65,7 +68,9 @@ def over_http(listener: socket.socket, version: str, *, with_worker: bool) -> Fr
         health = Health(store=at.store, clock=at.clock, with_worker=with_worker, stop=stop)
         app = app_of(tools, at.config.settings.http, health, version)
         try:
-            await serve(app, listener, stop)
+            figures = None if metrics is None else (await _figures(at, tools), metrics)
+            extra = () if figures is None else (serve(*figures, stop),)
+            await asyncio.gather(serve(app, listener, stop, lifespan="on"), *extra)
             await tools.drained()
         finally:
             stop.set()
@@ -73,11 +78,19 @@ def over_http(listener: socket.socket, version: str, *, with_worker: bool) -> Fr
     return front
 
 
+async def _figures(at: Installation, tools: Tools) -> ASGIApp:
+    from server.http_door import Guard, security_of
+    from server.metrics import Metrics, metrics_app
+
+    metrics = Metrics(at.store, at.clock, at.tenant, lambda: tools.deduplicated)
+    await metrics.begin()
+    return metrics_app(metrics, Guard(security_of(at.config.settings.metrics)))
+
+
 async def run_gateway(config: Config, front: Front, formatter: JsonFormatter, *, with_worker: bool) -> None:
     """Serve agents until a signal, or until the front ends."""
     stop = stop_on_signals()
-    async with opened(config) as at:
-        warn_at_start(config)
+    async with _started(config) as at:
         bus = MemoryBus()
         tools = at.tools(wake=bus.publish if with_worker else None, stop=stop)
         tasks = [asyncio.create_task(front(at, tools, stop), name="gateway")]
@@ -100,9 +113,16 @@ async def run_connect(url: str, token_file: Path, wire: Wire, version: str, ca: 
 async def run_worker(config: Config, formatter: JsonFormatter) -> None:
     """Work until a signal."""
     stop = stop_on_signals()
-    async with opened(config) as at:
-        warn_at_start(config)
+    async with _started(config) as at:
         await _work(at, stop, formatter, MemoryBus(), GRACE_WORKER_S)
+
+
+@asynccontextmanager
+async def _started(config: Config) -> AsyncIterator[Installation]:
+    with tracing(config.settings.traces.endpoint):
+        async with opened(config) as at:
+            warn_at_start(config)
+            yield at
 
 
 def stop_on_signals() -> asyncio.Event:

@@ -31,6 +31,7 @@ def command(config: Config) -> list[str]:
         *(sys.executable, "-m", "adapters.sandbox", "--state", str(state), "--port-file", str(port_file(config))),
         *("--http-port", str(section.http_port), "--smtp-port", str(section.smtp_port)),
         *("--scale", str(config.settings.engine.time_scale)),
+        *(["--front"] if any(site.cloudflare for site in config.settings.site.values()) else []),
     ]
 
 

@@ -5,7 +5,7 @@ A key that is not listed is refused. Read by `server.config`, which knows files 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -87,6 +87,26 @@ class Require(Section):
     links_https: bool = False
 
 
+class CloudflareSection(Timed):
+    """The cache in front of a site. The token needs the permission Cache Purge for this zone and nothing else.
+
+    purge: addresses to forget after a publication; `{url}` in one stands for the article's own address, and the one of
+    the version before. batch: how many go into one request; plan_limit: how many the plan allows. verify: this machine
+    can open the public pages, to see whether old copies are still served.
+    """
+
+    zone: str = Field(pattern="^[0-9a-f]{32}$")
+    token_file: str | None = None
+    token_env: str | None = None
+    url: str = "https://api.cloudflare.com"
+    purge: tuple[str, ...] = Field(default=("{url}",), min_length=1)
+    batch: int = Field(default=30, ge=1)
+    plan_limit: int = Field(default=100, ge=1, le=500)
+    verify: bool = True
+    max_run_s: Seconds | None = Field(default=60.0, ge=0, le=86_400)
+    max_run_source: str = "assumed: a purge that comes later only makes pages be fetched again"
+
+
 class Site(Timed):
     """One WordPress site. The password is an application password of an editor."""
 
@@ -101,6 +121,7 @@ class Site(Timed):
         default=60.0, ge=0, le=86_400, description="least distance of two scheduled publications"
     )
     require: Require = Require()
+    cloudflare: CloudflareSection | None = None
 
 
 class PublicationsSection(Timed):
@@ -134,6 +155,19 @@ class GithubSection(Timed):
     token_env: str | None = None
 
 
+class MonitoringSection(Timed):
+    """What watches published pages: a table of checks in a database (`url` as in `[publications]`), or a Healthchecks
+    service (`url` is its address, the key a project's read-write API key)."""
+
+    kind: Literal["sql", "healthchecks"] = "sql"
+    url: str | None = None
+    url_file: str | None = None
+    url_env: str | None = None
+    api_key_file: str | None = None
+    api_key_env: str | None = None
+    tags: tuple[Annotated[str, Field(pattern=r"^\S{1,50}$")], ...] = Field(default=(), max_length=5)
+
+
 class MailSection(Timed):
     """The relay that takes notifications."""
 
@@ -146,10 +180,18 @@ class MailSection(Timed):
     tls: Literal["none", "starttls", "tls"] = "none"
 
 
-class NotifyList(Section):
-    """A named list of recipients. Proposals name lists, never addresses."""
+class NotifyList(Timed):
+    """A named list: either mail `recipients`, or a receiver of webhooks. Proposals name lists, never addresses.
 
-    recipients: tuple[str, ...] = Field(min_length=1, max_length=50)
+    url: the receiver's address, https, or http on this machine. secret_file, secret_env: `whsec_…`, known to it too.
+    private: its address may be one of a private network. The times are those of the receiver.
+    """
+
+    recipients: tuple[str, ...] = Field(default=(), max_length=50)
+    url: str | None = None
+    secret_file: str | None = None
+    secret_env: str | None = None
+    private: bool = False
 
 
 class EngineSection(Section):
@@ -192,8 +234,8 @@ class SandboxSection(Section):
     state: str = "sandbox/state.db"
 
 
-class HttpSection(Section):
-    """MCP over Streamable HTTP. TLS is a front's business; `public_url` is then the address that clients use.
+class ListenerSection(Section):
+    """An HTTP address of ours. TLS is a front's business.
 
     Every request names a host and perhaps an origin; those that are not listed are refused. Entries may end in `:*` for
     any port. On a loopback address the loopback names are allowed by themselves; elsewhere `allowed_hosts` must be set.
@@ -201,9 +243,7 @@ class HttpSection(Section):
 
     enabled: bool = False
     host: str = "127.0.0.1"
-    port: int = Field(default=8765, ge=0, le=65_535)
-    path: str = Field(default="/mcp", pattern=r"^/[a-z0-9][a-z0-9/_-]{0,63}$")
-    public_url: str | None = None
+    port: int = Field(ge=0, le=65_535)
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
 
@@ -211,11 +251,6 @@ class HttpSection(Section):
     def local(self) -> bool:
         """Whether only this machine can reach it."""
         return self.host in LOOPBACK
-
-    def url(self) -> str | None:
-        """Where clients reach it; None when only its front's owner could say."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.public_url or (f"http://{host}:{self.port}{self.path}" if self.local else None)
 
     def hosts(self) -> tuple[str, ...]:
         """The Host headers that pass."""
@@ -226,6 +261,31 @@ class HttpSection(Section):
         """The Origin headers that pass; a request without one always does."""
         own = tuple(f"http://{name}{port}" for name in _LOOPBACK_NAMES for port in ("", ":*")) if self.local else ()
         return (*own, *self.allowed_origins)
+
+
+class HttpSection(ListenerSection):
+    """MCP over Streamable HTTP. `public_url`: the address that clients use, when a front is before it."""
+
+    port: int = Field(default=8765, ge=0, le=65_535)
+    path: str = Field(default="/mcp", pattern=r"^/[a-z0-9][a-z0-9/_-]{0,63}$")
+    public_url: str | None = None
+
+    def url(self) -> str | None:
+        """Where clients reach it; None when only its front's owner could say."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url or (f"http://{host}:{self.port}{self.path}" if self.local else None)
+
+
+class MetricsSection(ListenerSection):
+    """Figures for Prometheus, of everybody who works on this journal; exported by `serve` over HTTP."""
+
+    port: int = Field(default=9464, ge=0, le=65_535)
+
+
+class TracesSection(Section):
+    """Where spans go: an OTLP endpoint, for example http://127.0.0.1:4318/v1/traces. Needs the extra `traces`."""
+
+    endpoint: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
 
 class LogSection(Section):
@@ -244,10 +304,13 @@ class Settings(Section):
     site: dict[str, Site] = Field(default_factory=dict)
     github: GithubSection | None = None
     publications: PublicationsSection | None = None
+    monitoring: MonitoringSection | None = None
     mail: MailSection | None = None
     notify: dict[str, NotifyList] = Field(default_factory=dict)
     engine: EngineSection = EngineSection()
     audit: AuditSection = AuditSection()
     sandbox: SandboxSection = SandboxSection()
     http: HttpSection = HttpSection()
+    metrics: MetricsSection = MetricsSection()
+    traces: TracesSection = TracesSection()
     log: LogSection = LogSection()

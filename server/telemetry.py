@@ -10,17 +10,21 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
+from opentelemetry.trace import set_tracer_provider
+
 from capabilities.credential import redact
-from server.config import Secret
+from server.config import ConfigError, Secret
 from server.settings import LogLevel
 
 HIDDEN: Final = "[redacted:secret]"
 MESSAGE_CHARS_MAX: Final = 4_000
 SECRET_CHARS_MIN: Final = 6
+EXPORT_S_MAX: Final = 5
 _FRAMES_MAX: Final = 12
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _NOISY: Final = (
@@ -73,6 +77,29 @@ def start_logging(level: LogLevel, stream: TextIO | None = None) -> JsonFormatte
         for name in _NOISY:
             logging.getLogger(name).setLevel(logging.WARNING)
     return formatter
+
+
+@contextmanager
+def tracing(endpoint: str | None) -> Iterator[None]:
+    """Send the spans of this process to an OTLP endpoint; without one none is recorded. Raises ConfigError."""
+    if endpoint is None:
+        yield
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        fix = "Install the extra `traces`, or remove the endpoint."
+        raise ConfigError("traces.endpoint", "OpenTelemetry's SDK is not installed", fix) from None
+    provider = TracerProvider(resource=Resource.create({"service.name": "remit"}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_S_MAX)))
+    set_tracer_provider(provider)
+    try:
+        yield
+    finally:
+        provider.shutdown()
 
 
 def _text(record: logging.LogRecord) -> str:

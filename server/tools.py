@@ -128,6 +128,7 @@ class Tools:
         self, *, gateway: Gateway, previewer: Previewer, clock: Clock, ids: Ids, stop: asyncio.Event | None = None
     ) -> None:
         self.gateway = gateway
+        self.deduplicated = 0
         self._previewer = previewer
         self._clock = clock
         self._ids = ids
@@ -168,6 +169,7 @@ class Tools:
         if arguments.preview:
             return await self._previewer.preview(admitted)
         accepted = await self._accept(admitted)
+        self.deduplicated += accepted.deduplicated
         view = await self._settle(await self.gateway.own(accepted), arguments.wait_seconds)
         answer = status(view, deduplicated=accepted.deduplicated, original_ms=accepted.original_at_ms)
         return fit(answer, detailed=False)

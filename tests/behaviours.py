@@ -140,9 +140,45 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A message is sent at most once, whatever happens to its answer.",
             source="The design, laws 3 and 8",
         ),
+        "cache.accepted-is-not-removed": Behaviour(
+            sentence="A purge that was accepted and removed nothing is seen in what readers are served.",
+            source="The facts about external systems, section 3",
+        ),
+        "cache.purged-again": Behaviour(
+            sentence="Whatever happens to a purge, the cache is purged at least once and the article stays published.",
+            source="The design, laws 3 and 8",
+        ),
+        "cache.unknown-is-said": Behaviour(
+            sentence="A purge that fails for good leaves the article published, its cache state said to be unknown.",
+            source="The design, law 8",
+        ),
+        "monitoring.one-check": Behaviour(
+            sentence="Whatever happens to a registration, an article has one check, for all its versions.",
+            source="The design, section 7; the facts about external systems, section 5",
+        ),
+        "webhook.at-most-once": Behaviour(
+            sentence="A webhook is sent at most once; in doubt a person is told the webhook-id to look for.",
+            source="The design, laws 3 and 8",
+        ),
+        "webhook.signed": Behaviour(
+            sentence="A webhook carries a signature that other implementations of the specification accept.",
+            source="Standard Webhooks 1.0.0",
+        ),
+        "webhook.private-addresses": Behaviour(
+            sentence="No private address gets a byte of a webhook unless the configuration says so.",
+            source="The security rules, section 5, threat 21",
+        ),
         "real.wordpress": Behaviour(
             sentence="On a real WordPress two versions stand as approved, and a person's edit stops the third.",
             source="The design, section 7",
+        ),
+        "publish.image": Behaviour(
+            sentence="An image that a person stored is published with its article, and an unwound one leaves no file.",
+            source="The design, section 7",
+        ),
+        "mend.whole": Behaviour(
+            sentence="What a site left unfinished is finished on that object with the same bytes, once it is quiet.",
+            source="The design, law 2; measured: PHP killed right after the row",
         ),
         "demo.counts": Behaviour(
             sentence="Four calls and a kill make one post and one mail.",
@@ -191,6 +227,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
         "hosts.configured": Behaviour(
             sentence="The configuration printed for each host parses, and its command starts and serves.",
             source="The design, sections 1 and 9",
+        ),
+        "metrics.true": Behaviour(
+            sentence="What Prometheus is told agrees with what happened, and names nobody.",
+            source="The security rules, section 5, threat 52",
         ),
         "http.end": Behaviour(
             sentence="A gateway that ends answers who waits, and what it acknowledged is on disk.",

@@ -7,6 +7,7 @@ the SQL database with MariaDB's own client, never through the code under test.
 import base64
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import pwd
@@ -30,6 +31,8 @@ from typing import Any, Final
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
+
+from adapters.wordpress_plugin import PLUGIN
 
 TESTBEDS: Final = Path(__file__).parent / "testbeds"
 START_MAX_S: Final = 90.0
@@ -93,6 +96,26 @@ class PostRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRow:
+    """An image as database and disk have it. sha256: of the file as it was uploaded, empty when there is none."""
+
+    media_id: int
+    slug: str
+    sha256: str
+    alt: str
+    processed: bool
+
+    @classmethod
+    def read(cls, columns: list[str], uploads: Path) -> "ImageRow":
+        media_id, slug, file, alt, processed = columns
+        path = uploads / _unhex(file)
+        stored = path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest()
+        return cls(
+            media_id=int(media_id), slug=_unhex(slug), sha256=stored or "", alt=_unhex(alt), processed=processed == "1"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     status: int
     body: Any
@@ -140,6 +163,23 @@ class WordPress:
     def count_posts(self, slug: str | None = None, *, status: str | None = None) -> int:
         return sum(1 for post in self.posts(slug) if status is None or post.status == status)
 
+    def images(self, name: str = "remit-") -> tuple[ImageRow, ...]:
+        """Images of the library whose slug begins so, by id, with what lies in their files."""
+        rows = self.sql(
+            "SELECT p.ID, HEX(post_name), HEX(IFNULL(file.meta_value, '')), HEX(IFNULL(alt.meta_value, '')),"
+            " data.meta_value IS NOT NULL FROM wp_posts p"
+            " LEFT JOIN wp_postmeta file ON file.post_id = p.ID AND file.meta_key = '_wp_attached_file'"
+            " LEFT JOIN wp_postmeta alt ON alt.post_id = p.ID AND alt.meta_key = '_wp_attachment_image_alt'"
+            " LEFT JOIN wp_postmeta data ON data.post_id = p.ID AND data.meta_key = '_wp_attachment_metadata'"
+            f" WHERE post_type = 'attachment' AND post_name LIKE '{name}%' ORDER BY p.ID"
+        )
+        return tuple(ImageRow.read(row, self.directory / "site/wp-content/uploads") for row in rows)
+
+    def featured_image(self, post_id: int) -> int:
+        """Id of the image that the post shows, 0 for none."""
+        found = self.sql(f"SELECT meta_value FROM wp_postmeta WHERE post_id = {post_id} AND meta_key = '_thumbnail_id'")
+        return int(found[0][0]) if found else 0
+
     def rest(self, method: str, path: str, body: object = None, *, role: str = "administrator") -> Answer:
         """One REST call by the standard library, as a person's client would make it; `path` is below /wp-json."""
         request = urllib.request.Request(f"{self.url}/wp-json{path}", method=method)
@@ -160,8 +200,9 @@ class WordPress:
         assert answer.status == 200, answer
         return answer
 
-    def arm_next_write(self, *, before_s: float = 0.0, after_s: float = 0.0, die: bool = False) -> None:
-        """The next REST write of a post sleeps before or after its row is written, or dies without an answer. Once."""
+    def arm_next_write(self, *, before_s: float = 0.0, after_s: float = 0.0, die: str = "") -> None:
+        """The next REST write of a post or an image sleeps before or after its row is written, or its process ends
+        right after that row: by `exit` (200 and nothing), a `fatal` error (500) or a `kill` (no answer). Once."""
         armed = self.directory / "site/wp-content/uploads/next-write.json"
         fresh = armed.with_suffix(".new")
         fresh.write_text(json.dumps({"before_s": before_s, "after_s": after_s, "die": die}))
@@ -170,8 +211,8 @@ class WordPress:
     @contextlib.contextmanager
     def key_plugin(self) -> Iterator[None]:
         """While it lasts, the site has the must-use plugin that holds a business key per post."""
-        target = self.directory / "site/wp-content/mu-plugins/mu-business-key.php"
-        shutil.copyfile(TESTBEDS / target.name, target)
+        target = self.directory / "site/wp-content/mu-plugins" / PLUGIN.name
+        shutil.copyfile(PLUGIN, target)
         try:
             yield
         finally:

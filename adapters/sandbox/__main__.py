@@ -29,6 +29,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--max-run-s", type=float, default=MAX_RUN_S, help="M")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies H and M")
     parser.add_argument("--plugin", action="store_true", help="the site has the business-key plugin")
+    parser.add_argument("--front", action="store_true", help="pages are served through the caching front")
     return parser.parse_args()
 
 
@@ -41,6 +42,7 @@ async def serve(arguments: argparse.Namespace) -> None:
         max_run_s=arguments.max_run_s,
         scale=arguments.scale,
         plugin=arguments.plugin,
+        front=arguments.front,
     )
     sandbox = Sandbox(arguments.state, time.time, settings)
     ended = asyncio.Event()

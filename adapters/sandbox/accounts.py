@@ -9,19 +9,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.sandbox.state import StoredPost
+from adapters.sandbox.state import StoredImage, StoredPost
 from adapters.sandbox.wire import Request
 from capabilities.strict_json import JsonValue
 
 STATUSES: Final = ("publish", "future", "draft", "pending", "private")
+IMAGE_STATUSES: Final = ("inherit", "private")
+_EDITOR: Final = frozenset(
+    (
+        "edit_posts",
+        "edit_others_posts",
+        "publish_posts",
+        "unfiltered_html",
+        "manage_terms",
+        "upload_files",
+        "edit_pages",
+    )
+)
 _ROLES: Final[Mapping[str, frozenset[str]]] = {
-    "administrator": frozenset(("edit_posts", "edit_others_posts", "publish_posts", "unfiltered_html", "manage_terms")),
-    "editor": frozenset(("edit_posts", "edit_others_posts", "publish_posts", "unfiltered_html", "manage_terms")),
-    "author": frozenset(("edit_posts", "publish_posts")),
+    "administrator": _EDITOR,
+    "editor": _EDITOR,
+    "author": frozenset(("edit_posts", "publish_posts", "upload_files")),
     "contributor": frozenset(("edit_posts",)),
     "subscriber": frozenset(),
 }
-CAPABILITIES: Final = ("edit_posts", "edit_others_posts", "publish_posts", "unfiltered_html")
+CAPABILITIES: Final = ("edit_posts", "edit_others_posts", "publish_posts", "unfiltered_html", "upload_files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +87,32 @@ def may_read(account: Account | None, post: StoredPost) -> bool:
     return post.status == "publish" or may_edit(account, post)
 
 
+def may_edit_image(account: Account | None, image: StoredImage) -> bool:
+    """Their own, or everybody's."""
+    if account is None or not account.may("upload_files"):
+        return False
+    return account.may("edit_others_posts") or image.author == account.login
+
+
 def statuses_asked(request: Request, account: Account | None) -> set[str]:
-    """The statuses that a list was asked for; `any` is everything but the trash."""
-    asked = request.query.get("status", "publish").split(",")
-    allowed = (*STATUSES, "trash", "any")
+    """The statuses that a list of posts was asked for; `any` is everything but the trash."""
+    asked = _asked(request, account, "publish", (*STATUSES, "trash", "any"))
+    return {*asked, *(STATUSES if "any" in asked else ())}
+
+
+def image_statuses_asked(request: Request, account: Account | None) -> set[str]:
+    """The statuses that a list of images was asked for; there is no `any`."""
+    return set(_asked(request, account, "inherit", (*IMAGE_STATUSES, "trash")))
+
+
+def _asked(request: Request, account: Account | None, usual: str, allowed: tuple[str, ...]) -> list[str]:
+    asked = request.query.get("status", usual).split(",")
     if any(status not in allowed for status in asked):
         raise RestError(400, "rest_invalid_param", "Invalid parameter(s): status")
-    if asked != ["publish"] and not (account and account.may("edit_posts")):
+    if asked != [usual] and not (account and account.may("edit_posts")):
         details: JsonValue = {"status": {"code": "rest_forbidden_status", "message": "Status is forbidden."}}
         raise RestError(400, "rest_invalid_param", "Invalid parameter(s): status", details=details)
-    return {*asked, *(STATUSES if "any" in asked else ())}
+    return asked
 
 
 def need(account: Account | None, capability: str, code: str, message: str) -> Account:

@@ -67,6 +67,11 @@ def stored_content(content: str, *, unfiltered: bool) -> str:
     return _BLANK_TARGET.sub(_noopener, content if unfiltered else _kses(content, _CONTENT_TAGS))
 
 
+def stored_line(text: str) -> str:
+    """WordPress's sanitize_text_field: no markup, no backslashes (they count as escapes), white space collapsed."""
+    return " ".join(_TAG.sub("", text.replace("\\", "")).replace("<", "&lt;").split())
+
+
 def _kses(text: str, allowed: frozenset[str]) -> str:
     pieces, at = [], 0
     for tag in _TAG.finditer(text):

@@ -15,6 +15,8 @@ while it is processed
     late_commit                 processed `seconds` later, whether or not the client still waits (killed at M)
     stale                       a read answers the state of `seconds` ago
     rename                      the slug silently gets a suffix
+    ignore                      a purge is answered as accepted, and nothing is removed
+    die                         the site's process ends right after it wrote the row; the answer is 200 and empty
     replay                      the front sends the request twice; the client sees the first answer
 after it was processed
     drop_after, reset_after     the connection ends without a byte of the answer
@@ -52,6 +54,8 @@ class FaultKind(StrEnum):
     LATE_COMMIT = "late_commit"
     STALE = "stale"
     RENAME = "rename"
+    IGNORE = "ignore"
+    DIE = "die"
     REPLAY = "replay"
     DROP_AFTER = "drop_after"
     RESET_AFTER = "reset_after"

@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from adapters.sandbox.git import BASE, NoSuchObject, StoredCommit, StoredPull, person
-from adapters.sandbox.site import Circumstances
+from adapters.sandbox.rest import Circumstances
 from adapters.sandbox.state import SandboxState
 from adapters.sandbox.wire import Request, Response
 from capabilities.strict_json import JsonValue

@@ -1,11 +1,10 @@
-"""The stand-ins together: the site behind its front, the repository, the mail relay, and the control endpoint.
+"""The stand-ins together: the site behind its front, what stands below a prefix of the path, and the mail relay.
 
 PUT    /__faults                       arm a fault (adapters.sandbox.faults)
 GET    /__faults                       what is armed, and what has struck
 DELETE /__faults                       disarm everything, release what is paused
 GET    /__wait?kind=K&timeout_s=T      200 once a fault of that kind has struck, else 408
-GET    /__effects                      posts, branches, commits, pull requests, accepted writes by path, messages:
-                                       straight from the state
+GET    /__effects                      everything that was accepted, straight from the state
 """
 
 from __future__ import annotations
@@ -15,12 +14,16 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
+from adapters.sandbox import cloudflare, healthchecks, webhooks
 from adapters.sandbox.accounts import ACCOUNTS, Account
+from adapters.sandbox.cloudflare import CachingFront
 from adapters.sandbox.faults import Fault, FaultBook, FaultKind, MalformedFault, parse_fault
-from adapters.sandbox.github import PREFIX, GitHub
-from adapters.sandbox.site import Circumstances, Site
+from adapters.sandbox.github import PREFIX as GITHUB
+from adapters.sandbox.github import GitHub
+from adapters.sandbox.rest import Circumstances
+from adapters.sandbox.site import Site
 from adapters.sandbox.smtp import MailRelay
 from adapters.sandbox.state import SandboxState
 from adapters.sandbox.wire import HttpServer, Manner, Request, Response
@@ -44,7 +47,8 @@ _AFTER: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings:
-    """scale multiplies the two limits H (incomplete_s) and M (max_run_s); plugin: the site holds business keys."""
+    """scale multiplies the two limits H (incomplete_s) and M (max_run_s); plugin: the site holds business keys.
+    front: pages of the site are served through the caching front."""
 
     host: str = "127.0.0.1"
     http_port: int = 0
@@ -53,6 +57,7 @@ class SandboxSettings:
     max_run_s: float = MAX_RUN_S
     scale: float = 1.0
     plugin: bool = False
+    front: bool = False
     accounts: tuple[Account, ...] = ACCOUNTS
 
     def bounds(self) -> Bounds:
@@ -69,6 +74,12 @@ class SandboxSettings:
         )
 
 
+class System(Protocol):
+    """A stand-in behind a prefix of the path."""
+
+    def answer(self, request: Request, at: Circumstances) -> Response: ...
+
+
 class Sandbox:
     """Start it inside a running event loop; `now` is Unix seconds."""
 
@@ -77,8 +88,14 @@ class Sandbox:
         self.faults = FaultBook()
         self._state = SandboxState(state)
         self._site = Site(self._state, self.settings.accounts, now, plugin=self.settings.plugin)
-        self._github = GitHub(self._state, now)
         h, m = self.settings.incomplete_s * self.settings.scale, self.settings.max_run_s * self.settings.scale
+        self._front = CachingFront(self._state, now)
+        self._systems: dict[str, System] = {
+            cloudflare.PREFIX: cloudflare.Api(self._state, now),
+            f"{GITHUB}/": GitHub(self._state, now),
+            healthchecks.PREFIX: healthchecks.Api(self._state),
+            webhooks.PREFIX: webhooks.Receivers(self._state, now),
+        }
         self._http = HttpServer(self._handle, incomplete_s=h, max_run_s=m)
         self._mail = MailRelay(self._state, self.faults, now, incomplete_s=h, max_run_s=m)
 
@@ -125,12 +142,27 @@ class Sandbox:
             await asyncio.sleep(fault.seconds)
         stale = await self.faults.take(request.line, FaultKind.STALE)
         renamed = await self.faults.take(request.line, FaultKind.RENAME)
-        at = Circumstances(stale_s=stale.seconds if stale else 0.0, rename=renamed is not None)
-        system = self._github if request.path.startswith(f"{PREFIX}/") else self._site
-        response = system.answer(request, at)
+        ignored = await self.faults.take(request.line, FaultKind.IGNORE)
+        dies = await self.faults.take(request.line, FaultKind.DIE)
+        at = Circumstances(
+            stale_s=stale.seconds if stale else 0.0,
+            rename=renamed is not None,
+            ignore=ignored is not None,
+            dies=dies is not None,
+        )
+        response = self._answer(request, at)
         if await self.faults.take(request.line, FaultKind.REPLAY):
-            system.answer(request, at)
+            self._answer(request, at)
         return response
+
+    def _answer(self, request: Request, at: Circumstances) -> Response:
+        """By the path's prefix; what has none is the site's."""
+        for prefix, system in self._systems.items():
+            if request.path.startswith(prefix):
+                return system.answer(request, at)
+        if self.settings.front and not request.path.startswith("/wp-json"):
+            return self._front.page(request, lambda: self._site.answer(request, at))
+        return self._site.answer(request, at)
 
     async def _after(self, fault: Fault, response: Response) -> Response:
         if fault.kind is FaultKind.STATUS_AFTER:

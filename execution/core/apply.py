@@ -89,6 +89,7 @@ def standing(
         abandon=saga.root.ending is not None and saga.root.phase is Phase.PRE_PIVOT and not compensation,
         forward_only=after_pivot,
         adopts=action.adopts,
+        mends=action.mend is not None,
     )
 
 
@@ -134,8 +135,9 @@ def sighting_body(sighting: Sighting, *, source: str, asked_at_ms: int, purpose:
     """An OBSERVED event: what was asked, when the read began, what it answered."""
     body: dict[str, Any] = {"source": source, "asked_at": asked_at_ms, "query": purpose}
     match sighting:
-        case Present(receipt=receipt, rows=rows, complete=complete, difference=difference):
+        case Present(receipt=receipt, rows=rows, complete=complete, difference=difference, seen=seen):
             body |= {"verdict": "PRESENT", "receipt": receipt_json(receipt), "rows": rows}
+            body |= {} if seen else {"seen": False}
             body |= {} if complete and not difference else {"complete": complete, "difference": list(difference)}
         case Absent(receipt=found):
             body |= {"verdict": "ABSENT"} | ({"receipt": receipt_json(found)} if found else {})
@@ -207,9 +209,13 @@ def _phase(draft: Draft, row: Command, decision: Decision) -> None:
     if row.effect_class is not EffectClass.PIVOT or draft.root.phase is not Phase.POST_PIVOT:
         return
     concluded = bool({Trigger.FOUND_ABSENT, Trigger.ABANDONED} & set(decision.moves))
-    refused = bool(_PROVES_ABSENCE & set(decision.moves)) and not draft.saga.open_attempts(row.command_id)
+    refused = bool(_PROVES_ABSENCE & set(decision.moves)) and not _may_have_landed(draft.saga, row)
     if concluded or refused:
         draft.phase(Phase.PRE_PIVOT)
+
+
+def _may_have_landed(saga: Saga, row: Command) -> bool:
+    return bool(saga.open_attempts(row.command_id)) or landed_receipt(saga, row) is not None
 
 
 def _consume_approval(draft: Draft, command_id: str) -> None:

@@ -45,7 +45,8 @@ class Standing:
     attempts: tries counted so far, the one just made included. looks: read-backs made in the present doubt. unproven:
     attempts on the key that are still open, beside the one just answered. quiet_in_s: seconds until all open attempts
     are quiescent, judged when the read *began*; None when that is unknown. landed: a receipt in evidence. abandon: the
-    saga wants to end without this step. forward_only: the pivot's fence was passed by an earlier step.
+    saga wants to end without this step. forward_only: the pivot's fence was passed by an earlier step. mends: what is
+    found unfinished can be finished.
     """
 
     effect: EffectClass
@@ -65,6 +66,7 @@ class Standing:
     abandon: bool = False
     forward_only: bool = False
     adopts: bool = True
+    mends: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,8 @@ def after_answer(at: Standing, answer: Answer, jitter: float) -> Decision:
     match answer:
         case Landed(receipt=receipt):
             return Decision(moves=() if at.verifies else (T.SUCCEEDED,), receipt=receipt)
+        case Unsent(code=code) | Refused(code=code) if at.landed is not None:
+            return Decision(moves=(T.OUTCOME_LOST,), failure=FailureClass.UNKNOWN, code=code, retry_in_s=0.0)
         case Unsent(code=code, retry_after_s=asked):
             return _not_applied(at, FailureClass.TRANSIENT, code, asked, jitter)
         case Refused(failure=FailureClass.TRANSIENT, code=code, retry_after_s=asked):
@@ -113,39 +117,31 @@ def after_answer(at: Standing, answer: Answer, jitter: float) -> Decision:
 
 def before_fence(at: Standing, answer: Unsent | Refused, jitter: float) -> Decision:
     """DISPATCHING, and no connection could be opened: provably nothing was sent."""
+    if at.landed is not None:
+        return _doubt(answer.code, at.looks_policy.delay_s(at.attempts, jitter))
     if isinstance(answer, Refused) and answer.failure is not FailureClass.TRANSIENT:
         if at.unproven:
-            return Decision(
-                moves=(T.NOT_APPLIED, T.DOUBT_REMAINS), failure=FailureClass.UNKNOWN, code=answer.code, retry_in_s=0.0
-            )
+            return _doubt(answer.code)
         return _failed(at, (T.NOT_APPLIED, T.GIVEN_UP), answer.failure, answer.code, at.on_refused)
     return _not_applied(at, FailureClass.TRANSIENT, answer.code, answer.retry_after_s, jitter)
 
 
 def after_first_look(at: Standing, sighting: Sighting, jitter: float) -> Decision:
     """DISPATCHING, and the look before acting answered."""
+    if at.landed is not None:
+        return _looked_at_landed(at, sighting, jitter)
     match sighting:
-        case Present(receipt=receipt) if at.adopts or at.unproven or at.landed is not None:
+        case Present() if at.unproven and _to_mend(at, sighting):
+            return _doubt("incomplete")
+        case Present(receipt=receipt) if at.adopts or at.unproven:
             return _found(T.ADOPTED, sighting, receipt)
         case Present(receipt=receipt):
             return _conflict(T.FOUND_FOREIGN, "marker_without_attempt", ())
         case Foreign(code=code, difference=difference):
             return _conflict(T.FOUND_FOREIGN, code, difference)
         case Absent():
-            if at.landed is not None:
-                return Decision(
-                    moves=(T.NOT_APPLIED, T.DOUBT_REMAINS),
-                    failure=FailureClass.UNKNOWN,
-                    code="receipt_without_object",
-                    retry_in_s=0.0,
-                )
             if at.unproven and at.repeat is Repeat.NEVER and at.quiet_in_s != 0.0:
-                return Decision(
-                    moves=(T.NOT_APPLIED, T.DOUBT_REMAINS),
-                    failure=FailureClass.UNKNOWN,
-                    code="not_quiescent",
-                    retry_in_s=at.quiet_in_s,
-                )
+                return _doubt("not_quiescent", at.quiet_in_s)
             return Decision(proceed=True)
         case CannotTell(code=code, retry_after_s=asked):
             if at.unproven and at.repeat is not Repeat.NEVER and at.retry.allows(at.attempts):
@@ -155,9 +151,36 @@ def after_first_look(at: Standing, sighting: Sighting, jitter: float) -> Decisio
             assert_never(sighting)
 
 
+def _looked_at_landed(at: Standing, sighting: Sighting, jitter: float) -> Decision:
+    """A receipt is in evidence: what is unfinished may be mended, nothing else is sent."""
+    match sighting:
+        case Present(mendable=True, rows=1) if at.mends and not at.abandon:
+            return Decision(proceed=True)
+        case Present(receipt=receipt):
+            return _found(T.ADOPTED, sighting, receipt)
+        case Foreign(code=code, difference=difference) if at.compensation:
+            return _conflict(T.FOUND_FOREIGN, code, difference)
+        case Foreign(code=code):
+            return _doubt(code)
+        case Absent():
+            return _doubt("receipt_without_object")
+        case CannotTell(code=code, retry_after_s=asked):
+            return _doubt(code, at.looks_policy.delay_s(at.attempts, jitter, asked))
+        case _:
+            assert_never(sighting)
+
+
 def after_verify(at: Standing, sighting: Sighting, jitter: float) -> Decision:
     """RUNNING with a recorded receipt, and the read-back after success answered."""
     match sighting:
+        case Present(difference=difference) if _to_mend(at, sighting):
+            return Decision(
+                moves=(T.OUTCOME_LOST,),
+                failure=FailureClass.UNKNOWN,
+                code="incomplete",
+                difference=difference,
+                retry_in_s=at.looks_policy.delay_s(1, jitter),
+            )
         case Present(receipt=receipt):
             return _found(T.SUCCEEDED, sighting, receipt)
         case Foreign(code=code, difference=difference):
@@ -198,6 +221,8 @@ def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second
             return _absent(at, jitter, second)
         case None:
             return _no_answer(at, "cannot_be_asked", hopeless=True, asked=None, jitter=jitter)
+        case Present() if _to_mend(at, sighting):
+            return _unfinished(at, sighting, jitter)
         case Present(receipt=receipt):
             return _found(T.FOUND_PRESENT, sighting, receipt)
         case Foreign(code="gone", receipt=None) if at.landed is not None and at.looks_policy.allows(at.looks):
@@ -212,6 +237,42 @@ def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second
             return _absent(at, jitter, second)
         case _:
             assert_never(sighting)
+
+
+def _to_mend(at: Standing, sighting: Present) -> bool:
+    """Whether what was found is to be finished. A saga that turns back undoes it as it is."""
+    return at.mends and sighting.mendable and sighting.rows == 1 and not at.abandon and at.retry.allows(at.attempts)
+
+
+def _unfinished(at: Standing, sighting: Present, jitter: float) -> Decision:
+    """It exists, and something that was asked for is missing. Whoever is still at it is waited for; then it is mended,
+    and where nobody knows how long to wait it stays as it is and a person is told."""
+    if at.quiet_in_s is None:
+        return _found(T.FOUND_PRESENT, sighting, sighting.receipt)
+    if at.quiet_in_s:
+        wait_s = max(at.looks_policy.delay_s(at.looks, jitter), 0.05)
+        return Decision(
+            moves=(T.STILL_UNKNOWN,),
+            failure=FailureClass.UNKNOWN,
+            code="incomplete",
+            difference=sighting.difference,
+            retry_in_s=min(at.quiet_in_s + 0.001, wait_s),
+        )
+    return Decision(
+        moves=(T.REPEATABLE,),
+        receipt=sighting.receipt,
+        failure=FailureClass.TRANSIENT,
+        code="incomplete",
+        difference=sighting.difference,
+        retry_in_s=at.retry.delay_s(at.attempts, jitter),
+    )
+
+
+def _doubt(code: str, retry_in_s: float | None = 0.0) -> Decision:
+    """DISPATCHING, and it must be found out first."""
+    return Decision(
+        moves=(T.NOT_APPLIED, T.DOUBT_REMAINS), failure=FailureClass.UNKNOWN, code=code, retry_in_s=retry_in_s
+    )
 
 
 def _absent(at: Standing, jitter: float, second: bool) -> Decision:
@@ -274,7 +335,9 @@ def _again(trigger: T, at: Standing, code: str, jitter: float) -> Decision:
 
 def _found(trigger: T, sighting: Present, receipt: Receipt) -> Decision:
     finding = ReviewKind.DUPLICATE if sighting.rows > 1 else None if sighting.complete else ReviewKind.DRIFT
-    return Decision(moves=(trigger,), receipt=receipt, finding=finding, difference=sighting.difference)
+    return Decision(
+        moves=(trigger,), receipt=receipt, verified=sighting.seen, finding=finding, difference=sighting.difference
+    )
 
 
 def _drifted(receipt: Receipt, code: str, difference: tuple[str, ...]) -> Decision:

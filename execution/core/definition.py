@@ -120,7 +120,8 @@ class Action(Generic[P]):
     observe None: the system cannot be asked (SMTP): doubt goes to a person. looks_first: look immediately before each
     attempt's fence (creates, and updates under an expected version). verify None: nothing to compare after success.
     adopts False: an object that carries our marker but no attempt of ours on record is FOREIGN. per_site: each site has
-    a system of its own, with a pace of its own.
+    a system of its own, with a pace of its own. mend: adds what is missing to an object of ours that a read-back found
+    unfinished (`Present.mendable`); it makes no second one.
     deadline_s bounds connect, write and answer.
     """
 
@@ -136,6 +137,7 @@ class Action(Generic[P]):
     deadline_s: float = 20.0
     lookup: LookupContract | None = None
     per_site: bool = False
+    mend: Forward[P] | None = None
 
     def paced_as(self, site: str) -> str:
         """The name under which the system's pace is kept."""
@@ -144,10 +146,16 @@ class Action(Generic[P]):
     def __post_init__(self) -> None:
         if self.looks_first and self.observe is None:
             raise UnsafeDefinition(f"{self.operation}: looking first needs a way to look")
+        if self.mend is not None and not (self.looks_first and self.verify is not None):
+            raise UnsafeDefinition(f"{self.operation}: mending needs a look before and one after")
         if self.observe is not None and self.lookup is None:
             raise UnsafeDefinition(f"{self.operation}: a read-back needs its LookupContract")
         if not 0 < self.deadline_s <= 300:
             raise UnsafeDefinition(f"{self.operation}: the deadline is 0 to 300 seconds")
+
+
+def _no_evidence(context: Context) -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +164,7 @@ class Step(Generic[P]):
 
     requires: command types that must be SUCCESS before it (None: everything before it). resource: what it locks.
     finish_only: may complete after the pivot without new authority. when: whether a proposal has this step at all.
+    evidence: what a person looks for in the system when nobody else can tell whether it happened.
     """
 
     name: str
@@ -173,6 +182,7 @@ class Step(Generic[P]):
     receipt_columns: tuple[str, ...] = ()
     summary: str = ""
     manual: str = ""
+    evidence: Callable[[Context], Mapping[str, str]] = _no_evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

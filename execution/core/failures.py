@@ -84,13 +84,16 @@ class Present:
     """Our effect exists. `rows` counts the objects that carry our marker: more than one is a duplicate.
 
     `complete` is false when the object is ours but not (yet) the whole state that was asked for; `difference` then
-    names the fields that differ.
+    names the fields that differ. `mendable`: what is missing can be added to this very object, over nobody's change.
+    `seen` is false when the receipt is all that anybody can know from here: the success stays unverified.
     """
 
     receipt: Receipt
     rows: int = 1
     complete: bool = True
+    mendable: bool = False
     difference: tuple[str, ...] = ()
+    seen: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

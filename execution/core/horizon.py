@@ -68,13 +68,18 @@ class Wait:
 Next = Execute | VerifyReceipt | Reconcile | CheckNow | AskApproval | Watch | Wait
 
 
+def _no_evidence(command_id: str) -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Horizon:
     """What the pure part must be told of time and the observer.
 
     quiet_at_ms: when every open attempt of a command is quiescent by the store's clock and the observer's awake time;
     absent from the mapping when it has none, None when nobody knows. closed: systems, by the name of their pace, that
-    take nothing before that time; full: those for which nothing new need be begun before it.
+    take nothing before that time; full: those for which nothing new need be begun before it. evidence: what a
+    person looks for who is asked about a step, by its command id.
     """
 
     now_ms: int
@@ -85,6 +90,7 @@ class Horizon:
     review_owner: str
     closed: Mapping[str, int] = field(default_factory=dict)
     full: Mapping[str, int] = field(default_factory=dict)
+    evidence: Callable[[str], Mapping[str, str]] = _no_evidence
 
     def paused_until(self, pace: str, *, new: bool) -> int | None:
         """Until when there is no turn to be had for something new, or for finding out; None when there is."""
@@ -124,6 +130,7 @@ def open_review(draft: Draft, command_id: str, kind: ReviewKind, facts: dict[str
     """Ask a person. Verdicts depend on what is asked; an identical open question is not asked twice."""
     if any(r.command_id == command_id and r.kind is kind and r.closed_at_ms is None for r in draft.saga.reviews):
         return
+    facts = {**at.evidence(command_id), **facts} if kind is ReviewKind.OUTCOME_UNKNOWN else facts
     review = Review(
         review_id=at.new_id("rev"),
         root_id=draft.root.command_id,

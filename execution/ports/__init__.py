@@ -15,12 +15,16 @@ from dataclasses import dataclass, field
 
 from execution.core.failures import Receipt
 from execution.ports.artifacts import Artifacts
+from execution.ports.cache import Cache
 from execution.ports.listing import Lists, Marked
 from execution.ports.machine import Chance, Clock, Ids
 from execution.ports.mail import Mail, Message
+from execution.ports.media import Image, MediaLibrary
+from execution.ports.monitoring import Check, Monitoring
 from execution.ports.probing import Probed, Severity, Symptom
 from execution.ports.publications import PublicationRecord, Publications
 from execution.ports.repository import ArchivedFile, ContentVersion, PullRequest, Repository
+from execution.ports.webhook import Event, Webhook
 from execution.ports.wordpress import Article, WordPress
 
 
@@ -28,29 +32,39 @@ from execution.ports.wordpress import Article, WordPress
 class Ports:
     """Everything that saga definitions use, composed by hand in the composition root.
 
-    wordpress: by site name. recipients: configured notification lists by name. sender: From address of notifications.
+    wordpress, media, caches: by site name. recipients, webhooks: configured notification lists by name.
     """
 
     artifacts: Artifacts
     wordpress: Mapping[str, WordPress] = field(default_factory=dict)
+    caches: Mapping[str, Cache] = field(default_factory=dict)
+    monitoring: Monitoring | None = None
+    media: Mapping[str, MediaLibrary] = field(default_factory=dict)
     repository: Repository | None = None
     publications: Publications | None = None
     mail: Mail | None = None
     recipients: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    webhooks: Mapping[str, Webhook] = field(default_factory=dict)
 
 
 __all__ = [
     "ArchivedFile",
     "Article",
     "Artifacts",
+    "Cache",
     "Chance",
+    "Check",
     "Clock",
     "ContentVersion",
+    "Event",
     "Ids",
+    "Image",
     "Lists",
     "Mail",
     "Marked",
+    "MediaLibrary",
     "Message",
+    "Monitoring",
     "Ports",
     "Probed",
     "PublicationRecord",
@@ -60,5 +74,6 @@ __all__ = [
     "Repository",
     "Severity",
     "Symptom",
+    "Webhook",
     "WordPress",
 ]

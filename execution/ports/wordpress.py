@@ -15,7 +15,8 @@ class Article:
     """The exact content of one version, as it is to be stored by the site.
 
     content: final HTML or block markup. slug: the public slug. excerpt and meta_description may be empty. Terms are
-    names; the site's adapter resolves them.
+    names; the site's adapter resolves them. featured_media: id of its image in the site's media library; empty: the
+    post keeps the one it has.
     """
 
     title: str
@@ -25,6 +26,7 @@ class Article:
     meta_description: str = ""
     categories: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    featured_media: str = ""
 
 
 class WordPress(Protocol):
@@ -60,9 +62,14 @@ class WordPress(Protocol):
         """Any status, trash included (a trashed draft of ours is Foreign `trashed`, a vanished one `gone`).
 
         Without a draft of ours, another holder of the public slug is Foreign `slug_taken` with the holder's receipt;
-        a later version's saga knows that holder as its own live post. `complete` is false while terms or status are not
-        as asked; `difference` names every field that the site stores differently from the article.
+        a later version's saga knows that holder as its own live post. `complete` is false while terms, featured image
+        or status are not as asked, `mendable` while terms or image can be added; `difference` names every field that
+        the site stores differently from the article.
         """
+        ...
+
+    async def complete_draft(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
+        """What the site writes after the row: terms and featured image, of a draft that lacks them."""
         ...
 
     async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:

@@ -1,10 +1,10 @@
 """Publishing an article: SEO_ARTICLE_PUBLISH, version 1.
 
-One module per family of steps; this one puts them in order. Before the pivot everything can be unwound: the archived
-branch is deleted, the draft trashed, the staged row cancelled. The pivot makes the approved bytes public. After it
-recovery goes forward only: the row is completed, the staged draft of a later version thrown away, and the message,
-which nobody can take back, goes out last. A step whose system is not configured, or that a proposal did not ask for, is
-not part of that proposal's saga.
+One module per family of steps; this one puts them in order. Before the pivot everything can be unwound: the staged row
+is cancelled, the draft trashed, the image and the archived branch deleted. The pivot makes the approved bytes public.
+After it recovery goes forward only: the cache forgets old copies, the page is watched, the row is completed, the staged
+draft of a later version thrown away, and the messages, which nobody can take back, go out last. A step whose system is
+not configured, or that a proposal did not ask for, is not part of that proposal's saga.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from execution.catalog import Intent
 from execution.core.definition import SagaDefinition
 from execution.ports import Ports
 from execution.sagas.publish_archive import ARCHIVE_CONTENT_VERSION, OPEN_ARCHIVE_PULL_REQUEST
+from execution.sagas.publish_cache import PURGE_STEPS
 from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
+from execution.sagas.publish_image import UPLOAD_FEATURED_IMAGE
+from execution.sagas.publish_monitoring import REGISTER_MONITORING
 from execution.sagas.publish_notification import SEND_NOTIFICATION
 from execution.sagas.publish_plan import PublishSettings, plan
 from execution.sagas.publish_records import RECORD_PUBLICATION, STAGE_PUBLICATION_RECORD
+from execution.sagas.publish_webhook import SEND_WEBHOOK
 from execution.sagas.publish_wordpress import CREATE_WORDPRESS_DRAFT, PUBLISH_WORDPRESS_POST, TRASH_STAGED_DRAFT
 
 SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
@@ -31,14 +35,18 @@ SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     parts=(
         ARCHIVE_CONTENT_VERSION,
         OPEN_ARCHIVE_PULL_REQUEST,
+        UPLOAD_FEATURED_IMAGE,
         CREATE_WORDPRESS_DRAFT,
         STAGE_PUBLICATION_RECORD,
         VALIDATE_PUBLICATION,
         HUMAN_APPROVAL,
         PUBLISH_WORDPRESS_POST,
+        *PURGE_STEPS,
+        REGISTER_MONITORING,
         RECORD_PUBLICATION,
         TRASH_STAGED_DRAFT,
         SEND_NOTIFICATION,
+        SEND_WEBHOOK,
     ),
 )
 
@@ -50,6 +58,7 @@ def intent(settings: PublishSettings) -> Intent:
         operation=SEO_ARTICLE_PUBLISH_V1.operation,
         system="remit",
         object_kind="article",
+        stored=("featured_image",),
         definition=replace(
             SEO_ARTICLE_PUBLISH_V1,
             deadline_s=settings.deadline_s,

@@ -10,37 +10,56 @@ from execution.core.definition import ApprovalGate, CheckGate, Finding
 from execution.core.failures import Absent, CannotTell, Present, Receipt
 from execution.ports import Ports
 from execution.sagas.publish_checks import findings
-from execution.sagas.publish_params import Mode, PublishParams, artifact_ref, content_of
+from execution.sagas.publish_image import look_at_image
+from execution.sagas.publish_params import IMAGE, Mode, PublishParams, artifact_ref, content_of
 from execution.sagas.publish_wordpress import PUBLISH, draft_marker, draft_of, look_at_draft, site_of, target_of
 
 VALIDATE: Final = "VALIDATE_PUBLICATION"
 APPROVAL: Final = "HUMAN_APPROVAL"
+SHOWN_DIFFERENTLY: Final = frozenset({"title", "content", "excerpt"})
+"""What a site may store its own way: the approver sees it, no code judges it."""
+NOWHERE_KEPT: Final = SHOWN_DIFFERENTLY | {"meta_description"}
+"""Core WordPress has no place for a meta description: the approver is told so, nobody can mend it."""
 
 
 async def validate(ports: Ports, context: Context) -> tuple[Finding, ...] | CannotTell:
     """The article as frozen, the draft as it stands in the site now, and the place where it is to appear."""
     params = PublishParams.of(context.params)
     html = await content_of(ports.artifacts, params)
-    draft = await _draft_unchanged(ports, context)
-    if isinstance(draft, CannotTell):
-        return draft
-    place = await _place_free(ports, context, params)
-    if isinstance(place, CannotTell):
-        return place
-    return (*findings(params, html), *draft, *place)
+    found = list(findings(params, html))
+    for look in (_draft_unchanged, _image_unchanged, _place_free):
+        seen = await look(ports, context, params)
+        if isinstance(seen, CannotTell):
+            return seen
+        found += seen
+    return tuple(found)
 
 
-async def _draft_unchanged(ports: Ports, context: Context) -> tuple[Finding, ...] | CannotTell:
-    """Read back: what the site holds is what it stored when we created the draft."""
+async def _draft_unchanged(ports: Ports, context: Context, params: PublishParams) -> tuple[Finding, ...] | CannotTell:
+    """Read back: what the site holds is what it stored when we created the draft, and it stored all of it."""
     draft = draft_of(context)
-    seen = await site_of(ports, context).read(post_id=draft.resource_id)
+    seen = await look_at_draft(ports, context, draft_marker(context), draft.resource_id)
     if isinstance(seen, CannotTell):
         return seen
     if not isinstance(seen, Present):
         return (Finding(code="draft_gone", where="content"),)
     if seen.receipt.data.get("raw_hash") != draft.data.get("raw_hash") or not seen.receipt.data.get("raw_hash"):
         return (Finding(code="draft_changed", where="content"),)
-    return ()
+    shown = SHOWN_DIFFERENTLY if site_of(ports, context).key_strategy == "plugin" else NOWHERE_KEPT
+    dropped = [name for name in seen.difference if name == "structured_data" or not (seen.complete or name in shown)]
+    return tuple(Finding(code="not_stored", where=name) for name in dropped)
+
+
+async def _image_unchanged(ports: Ports, context: Context, params: PublishParams) -> tuple[Finding, ...] | CannotTell:
+    """The image that the draft shows is still there, as it was uploaded."""
+    if params.featured_image is None:
+        return ()
+    seen = await look_at_image(ports, context)
+    if isinstance(seen, CannotTell):
+        return seen
+    if not isinstance(seen, Present):
+        return (Finding(code="image_gone", where="featured_image"),)
+    return () if seen.complete else (Finding(code="image_incomplete", where="featured_image"),)
 
 
 async def _place_free(ports: Ports, context: Context, params: PublishParams) -> tuple[Finding, ...] | CannotTell:
@@ -77,9 +96,10 @@ async def subject(ports: Ports, context: Context) -> Mapping[str, Any] | CannotT
     if not _is_baseline(seen.receipt, draft, context):
         return CannotTell(code="draft_changed")
     params = PublishParams.of(context.params)
-    target = target_of(context, params)
+    target, image = target_of(context, params), context.receipts.get(IMAGE)
     return {
         **_proposed(params),
+        "image": None if image is None else {"media_id": image.resource_id, "url": image.reference},
         "baseline": {
             "post_id": draft.resource_id,
             "raw_hash": seen.receipt.data.get("raw_hash"),
@@ -115,6 +135,9 @@ def _proposed(params: PublishParams) -> dict[str, Any]:
         "content_bytes": params.content_bytes,
         "content_format": params.content_format,
         "source_ref": artifact_ref(params.source_sha256),
+        "featured_image": params.featured_image,
+        "image_type": params.image_type,
+        "image_bytes": params.image_bytes,
         "excerpt": params.excerpt,
         "meta_description": params.meta_description,
         "categories": list(params.categories),
@@ -124,6 +147,7 @@ def _proposed(params: PublishParams) -> dict[str, Any]:
         "publish_at": params.publish_at,
         "publish_at_local": params.publish_at_local,
         "recipients": list(params.recipients),
+        "webhooks": [params.webhook] if params.webhook else [],
         "removed": list(params.removed),
         "hidden": list(params.hidden),
         "policy_version": params.policy_version,

@@ -16,14 +16,19 @@ SYSTEM: Final = "mail"
 NOTIFY: Final = "SEND_NOTIFICATION"
 
 
+def message_id(context: Context) -> str:
+    """From the business key: every try of the same notification carries the same."""
+    return f"<remit.{context.marker}@{PublishParams.of(context.params).mail_domain}>"
+
+
 def message_of(context: Context) -> Message:
-    """The message. Its Message-ID comes from the business key: every try of the same notification carries the same."""
+    """The message. Raises Unprepared before the publication."""
     params = PublishParams.of(context.params)
     live = context.receipts.get(PUBLISH)
     if live is None:
         raise Unprepared(FailureClass.PERMANENT, "publication_missing")
     return Message(
-        message_id=f"<remit.{context.marker}@{params.mail_domain}>",
+        message_id=message_id(context),
         recipients=params.recipients,
         subject=f"Published: {params.title}",
         text=f"{params.title}\n{live.reference or params.url}\n\n"
@@ -53,6 +58,7 @@ SEND_NOTIFICATION: Final[Step[Ports]] = Step(
     on_refused=OnRefused.REVIEW,
     on_exhausted=OnRefused.REVIEW,
     receipt_columns=("accepted",),
+    evidence=lambda context: {"message_id": message_id(context)},
     summary="tell the approved lists that the article is live",
     manual="ask a recipient whether the message with that Message-ID arrived before it is sent again",
 )

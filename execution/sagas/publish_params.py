@@ -14,11 +14,14 @@ from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, Final
 
+from execution.core.command import Context
 from execution.core.events import canonical
 from execution.core.failures import FailureClass, Unprepared
-from execution.ports import Article, Artifacts
+from execution.core.identity import BusinessKey, marker
+from execution.ports import Article, Artifacts, Ports
 
 REF: Final = "artifact://sha256/"
+IMAGE: Final = "UPLOAD_FEATURED_IMAGE"
 _GENERATION: Final = re.compile(r"#[a-z2-7]{16}")
 
 
@@ -37,10 +40,13 @@ class PublishParams:
 
     source: the bytes as proposed. content: what the site is to store (rendered, with structured data). removed: what
     the allow-list took out of raw HTML. hidden: characters that hide, `content:17 U+202E RIGHT-TO-LEFT OVERRIDE`. url:
-    where the article is expected to appear, empty when the site's addresses are not configured. publish_at: RFC 3339 in
-    UTC, and beside it as the site's clock shows it. recipients: addresses of the lists in `notify`. post_id and
-    base_version: of the post that an UPDATE or REPUBLISH writes over. archive, pull_request, publications: whether the
-    saga has those steps. require: names of optional fields that this site insists on.
+    where the article is expected to appear, empty when the site's addresses are not configured. featured_image: the
+    reference of stored bytes, and beside it what they are; None and empty without one. publish_at: RFC 3339 in UTC, and
+    beside it as the site's clock shows it. recipients: addresses of the mail lists in `notify`; webhook: name of the
+    one that is a receiver. post_id and base_version: of the post that an UPDATE or REPUBLISH writes over. purge: what
+    the cache is to forget (`execution.sagas.purging`); purge_batch: how many of them go into one request. archive,
+    pull_request, publications, monitoring: whether the saga has those steps. require: names of optional fields that
+    this site insists on.
     """
 
     site: str
@@ -63,16 +69,24 @@ class PublishParams:
     structured_data: Any
     sources: tuple[str, ...]
     featured_image: str | None
+    image_sha256: str
+    image_type: str
+    image_bytes: int
     publish_at: str | None
     publish_at_local: str | None
     notify: tuple[str, ...]
     recipients: tuple[str, ...]
+    webhook: str
     mail_domain: str
     post_id: str | None
     base_version: str | None
     archive: bool
     pull_request: bool
     publications: bool
+    purge: tuple[str, ...]
+    purge_batch: int
+    monitoring: bool
+    monitoring_tags: tuple[str, ...]
     require: tuple[str, ...]
     policy_version: str
 
@@ -99,7 +113,20 @@ class PublishParams:
         return cls(**{**values, **frozen, "mode": Mode(values["mode"])})
 
 
-_TUPLES: Final = frozenset({"removed", "hidden", "categories", "tags", "sources", "notify", "recipients", "require"})
+_TUPLES: Final = frozenset(
+    {
+        "removed",
+        "hidden",
+        "categories",
+        "tags",
+        "sources",
+        "notify",
+        "recipients",
+        "purge",
+        "monitoring_tags",
+        "require",
+    }
+)
 
 
 def resource(params: Mapping[str, Any]) -> str:
@@ -126,14 +153,32 @@ async def content_of(artifacts: Artifacts, params: PublishParams) -> str:
     return content.decode()
 
 
-async def article_of(artifacts: Artifacts, params: PublishParams) -> Article:
-    """The article as the site is to store it."""
+async def article_of(ports: Ports, context: Context) -> Article:
+    """The article as the site is to store it, with the image that was uploaded for it."""
+    params = PublishParams.of(context.params)
+    image = context.receipts.get(IMAGE)
     return Article(
         title=params.title,
-        content=await content_of(artifacts, params),
+        content=await content_of(ports.artifacts, params),
         slug=params.slug,
         excerpt=params.excerpt,
         meta_description=params.meta_description,
         categories=params.categories,
         tags=params.tags,
+        featured_media=image.resource_id if image is not None else "",
     )
+
+
+def step_marker(context: Context, system: str, operation: str) -> str:
+    """The marker that an effect of this saga carries, from whichever step or gate it is asked."""
+    params = PublishParams.of(context.params)
+    key = BusinessKey(
+        tenant=context.tenant,
+        system=system,
+        operation=operation,
+        site=context.site,
+        object_id=params.article_id,
+        version=params.version,
+        generation=generation_of(context.key),
+    )
+    return marker(context.installation, key)

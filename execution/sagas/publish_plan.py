@@ -20,9 +20,11 @@ from execution.catalog import Plan, Previous
 from execution.content import FORMATS, ContentRefused, Rendered, render, with_structured_data
 from execution.core.events import canonical
 from execution.hidden import suspicious_characters
+from execution.images import IMAGE_BYTES_MAX, image_type
 from execution.moments import NotAMoment, instant, shown_in, zone_named
-from execution.proposal import IntakeRefused, Proposal
+from execution.proposal import IntakeRefused, Proposal, Stored
 from execution.sagas.publish_params import Mode, PublishParams, artifact_ref
+from execution.sagas.purging import BATCHES_MAX, batches_at_most, planned
 from execution.slugs import is_slug, slugify
 
 CONTENT_BYTES_MAX: Final = 1_048_576
@@ -31,10 +33,14 @@ STORED_BYTES_MAX: Final = 8_388_608
 TITLE_CHARS_MAX: Final = 200
 STRUCTURED_BYTES_MAX: Final = 65_536
 HIDDEN_LISTED_MAX: Final = 50
+_DESCRIPTION_LOST: Final = (
+    "This site has no place for meta_description: the approver sees it, readers and search engines do not.",
+)
 LIMITS: Final[Mapping[str, int]] = {"excerpt": 1_000, "meta_description": 320}
 """Characters of the optional texts."""
 COUNTS: Final[Mapping[str, int]] = {"categories": 30, "tags": 30, "sources": 50, "notify": 10}
 """Entries of the optional lists."""
+WEBHOOKS_MAX: Final = 1
 REQUIRABLE: Final = frozenset(
     {"featured_image", "links_https", "meta_description", "sources", "structured_data", "title"}
 )
@@ -43,31 +49,42 @@ REQUIRABLE: Final = frozenset(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteRules:
     """One site. url: an article's address with `{slug}` in it; empty: not known. require: what its gate insists on.
-    timezone: in which people there read times; empty: UTC alone is shown."""
+    timezone: in which people there read times; empty: UTC alone is shown. purge: what the cache in front of it is to
+    forget, as `execution.sagas.purging` reads it; empty: there is none. keeps_description: it has a place for a meta
+    description.
+    """
 
     url: str = ""
     require: frozenset[str] = frozenset({"title"})
     timezone: str = ""
+    purge: tuple[str, ...] = ()
+    purge_batch: int = 30
+    keeps_description: bool = False
 
     def __post_init__(self) -> None:
         if self.require - REQUIRABLE:
             raise ValueError(f"a site cannot require {sorted(self.require - REQUIRABLE)}")
+        if batches_at_most(self.purge, self.purge_batch) > BATCHES_MAX:
+            raise ValueError("more addresses to purge than the steps of a publication can name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishSettings:
     """What publishing needs of the configuration.
 
-    lists: addresses by list name. archive, publications, mail: whether those systems are configured. pull_request:
-    whether an archived version asks to be merged. mail_domain: right side of Message-IDs. policy_version: of the rules
-    above, shown to approvers. The times are those of the saga.
+    lists: addresses by list name; webhooks: names of lists that are receivers. archive, publications, monitoring, mail:
+    whether those systems are configured. pull_request: whether an archived version asks to be merged. mail_domain:
+    right side of Message-IDs. policy_version: of the rules above, shown to approvers. The times are those of the saga.
     """
 
     sites: Mapping[str, SiteRules]
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    webhooks: frozenset[str] = frozenset()
     archive: bool = False
     pull_request: bool = False
     publications: bool = False
+    monitoring: bool = False
+    monitoring_tags: tuple[str, ...] = ()
     mail: bool = False
     mail_domain: str = "remit.invalid"
     policy_version: str = "1"
@@ -84,7 +101,7 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
     content, rendered = _rendered(proposal, content_sha256)
     mode, base_version = _mode(arguments, proposal.version, previous)
     title, slug = _title(arguments), _slug(arguments, previous)
-    publish_at = _publish_at(arguments)
+    publish_at, image = _publish_at(arguments), _image(proposal)
     frozen = PublishParams(
         site=proposal.site,
         article_id=proposal.object_id,
@@ -105,17 +122,25 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         tags=_list(arguments, "tags"),
         structured_data=arguments.get("structured_data"),
         sources=_list(arguments, "sources"),
-        featured_image=None,
+        featured_image=None if image is None else artifact_ref(image.sha256),
+        image_sha256="" if image is None else image.sha256,
+        image_type="" if image is None else image_type(image.head) or "",
+        image_bytes=0 if image is None else image.size,
         publish_at=None if publish_at is None else publish_at.isoformat().replace("+00:00", "Z"),
         publish_at_local=_local(publish_at, rules),
         notify=_list(arguments, "notify"),
         recipients=_recipients(settings, _list(arguments, "notify")),
+        webhook=_webhook(settings, _list(arguments, "notify")),
         mail_domain=settings.mail_domain,
         post_id=None if mode is Mode.FIRST else previous.post_id,
         base_version=base_version,
         archive=settings.archive,
         pull_request=settings.archive and settings.pull_request,
         publications=settings.publications,
+        purge=planned(rules.purge, previous.url),
+        purge_batch=rules.purge_batch,
+        monitoring=settings.monitoring,
+        monitoring_tags=settings.monitoring_tags,
         require=tuple(sorted(rules.require)),
         policy_version=settings.policy_version,
     )
@@ -125,6 +150,7 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         not_before_ms=None if publish_at is None else _milliseconds(publish_at),
         base_version=base_version,
         artifacts={artifact_ref(frozen.content_sha256): content},
+        notes=_DESCRIPTION_LOST if frozen.meta_description and not rules.keeps_description else (),
     )
 
 
@@ -135,8 +161,6 @@ def _rules(settings: PublishSettings, proposal: Proposal) -> SiteRules:
         raise IntakeRefused("unknown_site", field="site")
     if proposal.version < 1:
         raise IntakeRefused("stale_version", field="version", limit=1, actual=proposal.version)
-    if proposal.arguments.get("featured_image") is not None:
-        raise IntakeRefused("unsupported_field", field="featured_image")
     return settings.sites[proposal.site]
 
 
@@ -180,6 +204,19 @@ def _rendered(proposal: Proposal, content_sha256: str) -> tuple[bytes, Rendered]
     stored = with_structured_data(rendered.html, proposal.arguments.get("structured_data"), chosen)
     _at_most("content", len(stored.encode()), STORED_BYTES_MAX)
     return stored.encode(), rendered
+
+
+def _image(proposal: Proposal) -> Stored | None:
+    """The featured image, told by its first bytes."""
+    image = proposal.stored.get("featured_image")
+    if image is None and proposal.arguments.get("featured_image") is not None:
+        raise IntakeRefused("payload_missing", field="featured_image")
+    if image is None:
+        return None
+    _at_most("featured_image", image.size, IMAGE_BYTES_MAX)
+    if image_type(image.head) is None:
+        raise IntakeRefused("not_an_image", field="featured_image")
+    return image
 
 
 def _title(arguments: Mapping[str, Any]) -> str:
@@ -243,9 +280,11 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def _recipients(settings: PublishSettings, names: Iterable[str]) -> tuple[str, ...]:
-    """The addresses of those lists, each once; the first spelling of an address counts."""
+    """The addresses of those mail lists, each once; the first spelling of an address counts."""
     unique: dict[str, str] = {}
     for name in names:
+        if name in settings.webhooks:
+            continue
         if not settings.mail:
             raise IntakeRefused("mail_not_configured", field="notify")
         if name not in settings.lists:
@@ -253,6 +292,14 @@ def _recipients(settings: PublishSettings, names: Iterable[str]) -> tuple[str, .
         for address in settings.lists[name]:
             unique.setdefault(address.strip().casefold(), address.strip())
     return tuple(unique.values())
+
+
+def _webhook(settings: PublishSettings, names: Iterable[str]) -> str:
+    """The one list among them that is a receiver; a publication tells one program at most."""
+    found = [name for name in names if name in settings.webhooks]
+    if len(found) > WEBHOOKS_MAX:
+        raise IntakeRefused("too_many_webhooks", field="notify", limit=WEBHOOKS_MAX, actual=len(found))
+    return "".join(found)
 
 
 def _hidden(texts: Mapping[str, str]) -> tuple[str, ...]:

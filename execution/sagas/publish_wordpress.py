@@ -14,11 +14,10 @@ from typing import Final
 from execution.core.command import Context
 from execution.core.definition import Action, LookupContract, OnRefused, Prepared, Step
 from execution.core.failures import Absent, FailureClass, Foreign, Present, Receipt, Sighting, Unprepared
-from execution.core.identity import BusinessKey, marker
 from execution.core.retry import RetryPolicy
 from execution.core.states import EffectClass, Repeat
 from execution.ports import Ports, WordPress
-from execution.sagas.publish_params import Mode, PublishParams, article_of, generation_of, resource
+from execution.sagas.publish_params import Mode, PublishParams, article_of, resource, step_marker
 
 SYSTEM: Final = "wordpress"
 DRAFT: Final = "CREATE_WORDPRESS_DRAFT"
@@ -58,24 +57,14 @@ def draft_of(context: Context) -> Receipt:
 
 
 def draft_marker(context: Context) -> str:
-    """The marker that our draft carries, from whichever step or gate of the same saga it is asked."""
-    params = PublishParams.of(context.params)
-    key = BusinessKey(
-        tenant=context.tenant,
-        system=SYSTEM,
-        operation=DRAFT_OPERATION,
-        site=context.site,
-        object_id=params.article_id,
-        version=params.version,
-        generation=generation_of(context.key),
-    )
-    return marker(context.installation, key)
+    """The marker that our draft carries."""
+    return step_marker(context, SYSTEM, DRAFT_OPERATION)
 
 
 async def look_at_draft(ports: Ports, context: Context, marker_: str, known_id: str | None) -> Sighting:
     """Our draft, or who stands in its place. The post that this version is to write over stands in nobody's way."""
     params = PublishParams.of(context.params)
-    article = await article_of(ports.artifacts, params)
+    article = await article_of(ports, context)
     seen = await site_of(ports, context).observe_draft(marker=marker_, article=article, known_id=known_id)
     if isinstance(seen, Foreign) and seen.code == "slug_taken" and seen.receipt is not None:
         return Absent() if seen.receipt.resource_id == params.post_id else seen
@@ -83,8 +72,15 @@ async def look_at_draft(ports: Ports, context: Context, marker_: str, known_id: 
 
 
 async def _create(ports: Ports, context: Context) -> Prepared:
-    article = await article_of(ports.artifacts, PublishParams.of(context.params))
+    article = await article_of(ports, context)
     return await site_of(ports, context).create_draft(marker=context.marker, article=article)
+
+
+async def _complete(ports: Ports, context: Context) -> Prepared:
+    draft, article = draft_of(context), await article_of(ports, context)
+    return await site_of(ports, context).complete_draft(
+        post_id=draft.resource_id, expected_version=draft.version, article=article
+    )
 
 
 async def _find_draft(ports: Ports, context: Context) -> Sighting:
@@ -147,13 +143,18 @@ def target_of(context: Context, params: PublishParams) -> Target:
 
 async def _publish(ports: Ports, context: Context) -> Prepared:
     params = PublishParams.of(context.params)
-    target, article, site = (
-        target_of(context, params),
-        await article_of(ports.artifacts, params),
-        site_of(ports, context),
-    )
+    target, article, site = target_of(context, params), await article_of(ports, context), site_of(ports, context)
     write = site.update if params.mode is Mode.UPDATE else site.publish
     return await write(post_id=target.post_id, expected_version=target.expected_version, article=article)
+
+
+async def _publish_again(ports: Ports, context: Context) -> Prepared:
+    """The approved bytes once more, over the post as it was found with them: it lacks what the site writes last."""
+    found = context.receipts[PUBLISH]
+    write = site_of(ports, context).update
+    return await write(
+        post_id=found.resource_id, expected_version=found.version, article=await article_of(ports, context)
+    )
 
 
 async def _find_publication(ports: Ports, context: Context) -> Sighting:
@@ -163,7 +164,7 @@ async def _find_publication(ports: Ports, context: Context) -> Sighting:
     return await site_of(ports, context).observe_publication(
         post_id=target.post_id,
         expected_version=target.expected_version,
-        article=await article_of(ports.artifacts, params),
+        article=await article_of(ports, context),
         baseline_hash=baseline if isinstance(baseline, str) else "",
     )
 
@@ -186,6 +187,7 @@ CREATE_WORDPRESS_DRAFT: Final[Step[Ports]] = Step(
         adopts=False,
         repeat=Repeat.NEVER,
         lookup=_BY_MARKER,
+        mend=_complete,
     ),
     compensation=Action(
         system=SYSTEM,
@@ -218,6 +220,7 @@ PUBLISH_WORDPRESS_POST: Final[Step[Ports]] = Step(
         verify=_verify_publication,
         repeat=Repeat.NEVER,
         lookup=_BY_ID,
+        mend=_publish_again,
     ),
     resource=resource,
     on_refused=OnRefused.UNWIND,

@@ -97,6 +97,9 @@ class Site:
         fields = {"marker": marker, **asdict(article)}
         return self.wire.request("create_draft", marker, fields, lambda request: self._create(request, marker, article))
 
+    async def complete_draft(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
+        return self._put(post_id, expected_version, article)
+
     async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
         return self._put(post_id, expected_version, article)
 

@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from execution.store import schema
 from execution.store.errors import ArtifactTooLarge, NameTaken
@@ -55,6 +55,14 @@ def get(conn: Connection, sha256: str) -> Artifact | None:
     if artifact.content is not None and hashlib.sha256(artifact.content).hexdigest() != sha256:
         raise ValueError(f"artifact {sha256} holds other bytes")
     return artifact
+
+
+def head(conn: Connection, sha256: str, length: int) -> tuple[int, bytes] | None:
+    """Size and first bytes of stored content, without reading the rest; None when there is none (any more)."""
+    a = schema.ARTIFACTS.c
+    wanted = select(a.size, func.substr(a.content, 1, length)).where(a.sha256 == sha256, a.content.is_not(None))
+    row = conn.execute(wanted).first()
+    return None if row is None else (row[0], bytes(row[1]))
 
 
 def bind(conn: Connection, name: str, sha256: str, now_ms: int) -> None:

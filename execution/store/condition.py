@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Engine, func, select
 
 from execution.core.states import ApprovalState, Settlement, State
 from execution.store import schema
+from execution.store.engine import database_path
 from execution.store.meta import last_tick
 from execution.store.registry import counts_by_state
 
@@ -91,6 +92,12 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def wal_bytes(engine: Engine) -> int:
+    """Size of the write-ahead log; 0 on PostgreSQL."""
+    path = database_path(engine.url)
+    return 0 if path is None else _size(path.with_name(path.name + "-wal"))
 
 
 def settings(conn: Connection) -> Mapping[str, str]:

@@ -140,6 +140,7 @@ def paragraph(view: CommandView) -> str:
     said += [f"Compensation: {answers.compensation}."] if answers.compensation not in ("none", "not_needed", "") else []
     said += ["Reality was seen to differ from the journal."] if answers.diverged else []
     said += [f"First error: {view.error_code}."] if view.error_code else []
+    said += [f"Its trace: {view.trace_id}."] if view.trace_id else []
     return " ".join(said)
 
 

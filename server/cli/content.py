@@ -32,8 +32,9 @@ def put(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Store a file; prints the reference for `payload_ref`."""
+    """Store a text or an image; prints the reference for `payload_ref` or `featured_image`."""
     from capabilities.resources import is_resource
+    from execution.images import IMAGE_BYTES_MAX, image_type
     from execution.store import artifacts
     from server.arguments import CONTENT_BYTES_MAX
 
@@ -43,15 +44,17 @@ def put(
 
     async def work(at: Installation) -> None:
         content, now_ms = file.read_bytes(), at.clock.now_ms()
-
+        image = image_type(content)
+        media_type, limit = image or "text/markdown", IMAGE_BYTES_MAX if image else CONTENT_BYTES_MAX
+        if len(content) > limit:
+            fix = f"At most {limit} bytes of {'an image' if image else 'text'}; this is {len(content)}."
+            raise CommandFailed("too_long", "The file is too large.", fix)
         digest = await at.store.transact(
-            lambda conn: artifacts.put(
-                conn, content, media_type="text/markdown", now_ms=now_ms, bytes_max=CONTENT_BYTES_MAX
-            )
+            lambda conn: artifacts.put(conn, content, media_type=media_type, now_ms=now_ms, bytes_max=limit)
         )
         if name is not None:
             await at.store.transact(lambda conn: artifacts.bind(conn, name, digest, now_ms))
-        data = {"ref": f"{SCHEME}sha256/{digest}", "sha256": digest, "bytes": len(content)}
+        data = {"ref": f"{SCHEME}sha256/{digest}", "sha256": digest, "bytes": len(content), "media_type": media_type}
         data |= {"name": f"{SCHEME}{name}"} if name else {}
         Output(as_json).show(data, *(line(str(data[key])) for key in ("ref", "name") if key in data))
 

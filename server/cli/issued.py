@@ -87,7 +87,7 @@ class Shown:
         return remarks
 
     def _address(self, at: Installation) -> str | None:
-        from server.config import is_safe_url
+        from server.config_rules import is_safe_url
 
         url = self.url or at.config.settings.http.url()
         if self.way is Way.STDIO:

@@ -56,7 +56,10 @@ def serve(
     if http:
         from server.listening import bind
 
-        front = over_http(bind(section.host, section.port), installed(), with_worker=not no_worker)
+        figures = config.settings.metrics
+        metrics = bind(figures.host, figures.port) if figures.enabled else None
+        listener = bind(section.host, section.port)
+        front = over_http(listener, installed(), with_worker=not no_worker, metrics=metrics)
     else:
         from server.mcp_stdio import take_wire
 
@@ -74,7 +77,7 @@ def connect(
     as_json: JsonOption = False,
 ) -> None:
     """Offer a gateway elsewhere over stdin and stdout (MCP), for hosts that start processes."""
-    from server.config import is_safe_url
+    from server.config_rules import is_safe_url
     from server.mcp_stdio import take_wire
     from server.running import run_connect
     from server.telemetry import start_logging

@@ -61,14 +61,14 @@ def init(
 
 
 def migrate(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Bring the home's database to this release's schema, and make the table of publications where it is missing."""
+    """Bring the home's database to this release's schema, and make the customer's tables where they are missing."""
     from execution.store.migrate import migrate as bring
     from server.config import load_config
-    from server.outside import make_publications_table
+    from server.outside import make_tables
 
     config = load_config(home)
     before, after = bring(config.database)
-    make_publications_table(config)
+    make_tables(config)
     text = "The database is up to date." if before == after else f"The database went from {before} to {after}."
     Output(as_json).show({"before": before, "after": after}, line(text))
 

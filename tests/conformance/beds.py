@@ -97,6 +97,20 @@ class Bed:
             with error:
                 return error.code, json.load(error)
 
+    async def file(self, url: str) -> bytes | None:
+        """What a reader gets of a file; None when there is none."""
+
+        def fetch() -> bytes | None:
+            try:
+                with urllib.request.urlopen(url, timeout=REST_MAX_S) as response:
+                    content: bytes = response.read()
+                    return content
+            except urllib.error.HTTPError as error:
+                with error:
+                    return None
+
+        return await asyncio.to_thread(fetch)
+
     async def page_status(self, slug: str) -> int:
         """What a reader gets."""
 

@@ -8,9 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from adapters.cloudflare import CloudflareCache
 from adapters.database import SqlPublications
+from adapters.database_checks import SqlMonitoring
 from adapters.mail import Login, Security, SmtpMail
+from adapters.monitoring import Healthchecks
+from adapters.public_pages import PublicPages
+from adapters.sandbox.cloudflare import TOKEN, ZONE
+from adapters.sandbox.healthchecks import API_KEY
 from adapters.sandbox.running import Sandbox
+from adapters.sandbox.webhooks import SECRET
+from adapters.webhook import WebhookEndpoint
 from adapters.wordpress import WordPressSite
 from execution.performer import Performer
 from execution.ports import Ports, Severity, Symptom
@@ -87,6 +95,53 @@ async def test_a_site_says_which_key_strategy_is_in_force(sandbox: Sandbox) -> N
     assert sandbox.effects()["writes"] == {}
     for site in (slug, plugin, stranger):
         await site.aclose()
+
+
+async def test_a_cache_whose_token_is_one_is_ready_and_nothing_is_purged(sandbox: Sandbox) -> None:
+    bounds, url = sandbox.settings.bounds(), f"{sandbox.url}/cloudflare"
+    ready = CloudflareCache(ZONE, TOKEN, bounds, url=url, pages=PublicPages((sandbox.url,)))
+    assert codes(await ready.probe()) == [("token_ready", "fine")]
+    blind = CloudflareCache(ZONE, TOKEN, bounds, url=url)
+    assert codes(await blind.probe()) == [("token_ready", "fine"), ("pages_not_looked_at", "note")]
+    stranger = CloudflareCache(ZONE, "wrong-token", bounds, url=url, pages=PublicPages((sandbox.url,)))
+    (refused,) = await stranger.probe()
+    assert (refused.code, refused.severity) == ("not_authenticated", Severity.PROBLEM)
+    assert "wrong-token" not in repr(refused)
+    absent = CloudflareCache(ZONE, TOKEN, bounds, url=f"http://127.0.0.1:{free_port()}")
+    assert codes(await absent.probe())[0] == ("connect_failed", "problem")
+    assert sandbox.effects()["purges"] == []
+    for cache in (ready, blind, stranger, absent):
+        await cache.aclose()
+
+
+async def test_monitoring_whose_key_opens_the_checks_is_ready_and_none_is_made(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    url = f"{sandbox.url}/healthchecks"
+    ready, stranger = (Healthchecks(url, key, sandbox.settings.bounds()) for key in (API_KEY, "wrong-key"))
+    assert codes(await ready.probe()) == [("service_ready", "fine")]
+    (refused,) = await stranger.probe()
+    assert (refused.code, refused.severity, "wrong-key" in repr(refused)) == ("not_authorised", "problem", False)
+    assert sandbox.effects()["checks"] == []
+    table = SqlMonitoring(f"sqlite:///{tmp_path}/checks.db")
+    assert codes(await table.probe()) == [("table_missing", "problem")]
+    table.create_table()
+    assert codes(await table.probe()) == [("table_ready", "fine")]
+    for system in (ready, stranger, table):
+        await system.aclose()
+
+
+async def test_a_receiver_is_connected_to_and_told_nothing(sandbox: Sandbox) -> None:
+    def told(url: str) -> WebhookEndpoint:
+        return WebhookEndpoint(url, SECRET, sandbox.settings.bounds(), time.time)
+
+    assert codes(await told(f"{sandbox.url}/webhooks/hook").probe()) == [("receiver_ready", "fine")]
+    assert codes(await told(f"http://127.0.0.1:{free_port()}/").probe()) == [("connect_failed", "problem")]
+    elsewhere = told(f"https://127.0.0.2:{sandbox.http_port}/")
+    listener = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.2", sandbox.http_port)
+    assert codes(await elsewhere.probe()) == [("private_address", "problem")]
+    listener.close()
+    assert sandbox.effects()["webhooks"] == []
 
 
 class Mute:

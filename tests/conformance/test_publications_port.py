@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from adapters.database import STATEMENT_S, SqlPublications
+from adapters.database import SqlPublications
+from adapters.database_link import STATEMENT_S
 from execution.core.failures import (
     Absent,
     CannotTell,

@@ -68,7 +68,7 @@ async def test_a_draft_is_hidden_from_lists_that_do_not_ask_for_its_status(bed: 
 
 async def test_an_unknown_parameter_is_ignored_and_hides_nothing(bed: Bed) -> None:
     draft = await bed.person("POST", POSTS, {"title": "x"})
-    rows = await bed.person("GET", f"{POSTS}?status=any&context=edit&per_page=100&biz_key=nobody&meta_key=nobody")
+    rows = await bed.person("GET", f"{POSTS}?status=any&context=edit&per_page=100&remit_key=nobody&meta_key=nobody")
     assert draft["id"] in [row["id"] for row in rows]
 
 

@@ -41,7 +41,7 @@ async def test_a_site_that_dies_after_the_row_is_doubt_and_the_missing_terms_are
     async with bed.site() as site:
         marker, article = fresh_marker(), fresh_article(tags=(name,))
         prepared = await site.create_draft(marker=marker, article=article)
-        wordpress.arm_next_write(die=True)
+        wordpress.arm_next_write(die="exit")
         assert isinstance(await carry_out(prepared), Lost)
         seen = await site.observe_draft(marker=marker, article=article, known_id=None)
         assert isinstance(seen, Present)

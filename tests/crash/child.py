@@ -16,6 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from adapters.database import SqlPublications
 from execution.core.definition import Prepared
 from execution.core.failures import Answer
 from execution.performer import Performer
@@ -81,8 +82,9 @@ async def _work(home: Path, owner: str, trap: Trap) -> None:
         outside = outside_of(at)
         sprung = Sprung(trap, home / f"{owner}.passed")
         around_commits(at.store.engine, lambda: sprung.passing(Place.COMMIT))
-        if outside.publications is not None:
-            around_commits(outside.publications._engine, lambda: sprung.passing(Place.CUSTOMER_COMMIT))
+        table = outside.ports.publications
+        if isinstance(table, SqlPublications):
+            around_commits(table.database.engine, lambda: sprung.passing(Place.CUSTOMER_COMMIT))
         worker = new_worker(at, outside.ports, owner, lambda performer: _trapped(performer, sprung))
         await worker.run(asyncio.Event())
 

@@ -1,11 +1,13 @@
 """An agent proposes, a person approves, Remit publishes: through real processes, counted in the sandbox."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.world import ARTICLE, Agent, Home, agent, answer
+from tests.pictures import GIF, png
 
 
 def published(home: Home) -> list[str]:
@@ -82,6 +84,52 @@ async def test_what_was_rejected_is_repeated_on_purpose_by_an_operator_or_a_toke
         assert home.approve(third).code == 0
         assert (await writer.settled(third))["live"] is True
         assert published(home) == ["how-to-brew-coffee"]
+
+
+@pytest.mark.behaviour("publish.image")
+async def test_an_image_that_a_person_stored_is_published_with_the_article(home: Home) -> None:
+    home.issue()
+    ref = home.stored("cup.png", png(1, width=64))
+    async with agent(home) as writer:
+        command_id = (await writer.propose(featured_image=ref))["command_id"]
+        assert (await writer.settled(command_id))["state"] == "AWAITING_APPROVAL"
+        shown = home.remit("approve", command_id, "--show")
+        assert (shown.document["subject"]["featured_image"], shown.document["subject"]["image_type"]) == (
+            ref,
+            "image/png",
+        )
+        assert ref in home.remit("approve", command_id, "--show", as_json=False).stdout.replace("\n", "")
+        assert home.approve(command_id).code == 0
+        assert (await writer.settled(command_id))["state"] == "SUCCESS"
+        effects = home.sandbox.effects()
+        ((image,), (post,)) = (effects["media"], effects["posts"])
+        assert f"artifact://sha256/{image['sha256']}" == ref
+        assert (post["status"], post["featured_media"], image["alt"]) == ("publish", image["id"], ARTICLE["title"])
+
+
+async def test_an_image_that_nobody_stored_or_that_is_none_is_refused_and_changes_nothing(home: Home) -> None:
+    home.issue()
+    svg = home.stored("logo.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>x()</script></svg>")
+    async with agent(home) as writer:
+        missing = await writer.refused("propose_publish", **ARTICLE, featured_image="artifact://sha256/" + "0" * 64)
+        assert (missing["code"], missing["field"]) == ("payload_missing", "featured_image")
+        refused = await writer.refused("propose_publish", **ARTICLE, featured_image=svg)
+        assert (refused["code"], refused["field"]) == ("not_an_image", "featured_image")
+        for wrong in ("https://x.example/a.png", "artifact://pictures/a", "artifact://sha256/0"):
+            refused = await writer.refused("propose_publish", **ARTICLE, featured_image=wrong)
+            assert (refused["code"], refused["field"]) == ("invalid_argument", "featured_image")
+        assert home.remit("ls").document["commands"] == []
+
+
+def test_a_file_that_is_too_large_is_not_stored(home: Home, tmp_path: Path) -> None:
+    for name, content, limit in (
+        ("text.md", b"x" * 1_048_577, 1_048_576),
+        ("a.gif", GIF + bytes(26_214_400), 26_214_400),
+    ):
+        (tmp_path / name).write_bytes(content)
+        refused = home.remit("artifact", "put", str(tmp_path / name))
+        assert (refused.code, refused.document["error"]["code"]) == (1, "too_long")
+        assert str(limit) in refused.document["error"]["fix"]
 
 
 async def test_a_preview_accepts_nothing(home: Home) -> None:

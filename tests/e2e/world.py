@@ -71,6 +71,15 @@ class Home:
         assert issued.code == 0, issued.stdout
         return issued.document
 
+    def stored(self, name: str, content: bytes) -> str:
+        """The reference under which a person stores a file."""
+        file = self.path.parent / name
+        file.write_bytes(content)
+        put = self.remit("artifact", "put", str(file))
+        assert put.code == 0, put.stdout
+        ref: str = put.document["ref"]
+        return ref
+
     def approve(self, command_id: str) -> Finished:
         shown = self.remit("approve", command_id, "--show").document
         key = ("--operator-key", str(self.operator_key))

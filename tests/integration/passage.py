@@ -10,15 +10,17 @@ from typing import Any
 from adapters.database import SqlPublications
 from adapters.mail import SmtpMail
 from adapters.wordpress import WordPressSite
+from adapters.wordpress_media import WordPressMedia
 from execution.core.definition import Prepared
 from execution.core.failures import Answer
 from execution.core.quiescence import Bounds
-from execution.ports import Article, Message, PublicationRecord
+from execution.ports import Article, Image, Message, PublicationRecord
 
 Hook = Callable[[], Awaitable[None]]
 
 CREATE, STAGE, PUBLISH, UPDATE, RECORD = "create_draft", "stage", "publish", "update", "record"
 TRASH, CANCEL, NOTIFY = "trash", "cancel", "notify"
+COMPLETE, UPLOAD, COMPLETE_IMAGE, DELETE = "complete_draft", "upload", "complete_image", "delete"
 
 
 class Passage:
@@ -78,9 +80,14 @@ class Site(WordPressSite):
     def __init__(self, *given: Any, passage: Passage) -> None:
         super().__init__(*given)
         self._passage = passage
+        self.media = Library(self._system, own_posts_only=False, passage=passage)
 
     async def create_draft(self, *, marker: str, article: Article) -> Prepared:
         return self._passage.through(CREATE, await super().create_draft(marker=marker, article=article))
+
+    async def complete_draft(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
+        made = await super().complete_draft(post_id=post_id, expected_version=expected_version, article=article)
+        return self._passage.through(COMPLETE, made)
 
     async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
         made = await super().publish(post_id=post_id, expected_version=expected_version, article=article)
@@ -92,6 +99,23 @@ class Site(WordPressSite):
 
     def trash(self, *, post_id: str, expected_version: str) -> Prepared:
         return self._passage.through(TRASH, super().trash(post_id=post_id, expected_version=expected_version))
+
+
+class Library(WordPressMedia):
+    """The adapter of the site's media library."""
+
+    def __init__(self, *given: Any, passage: Passage, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._passage = passage
+
+    def upload(self, *, marker: str, image: Image, content: bytes) -> Prepared:
+        return self._passage.through(UPLOAD, super().upload(marker=marker, image=image, content=content))
+
+    async def complete(self, *, media_id: str, image: Image) -> Prepared:
+        return self._passage.through(COMPLETE_IMAGE, await super().complete(media_id=media_id, image=image))
+
+    def delete(self, *, media_id: str, expected_version: str) -> Prepared:
+        return self._passage.through(DELETE, super().delete(media_id=media_id, expected_version=expected_version))
 
 
 class Publications(SqlPublications):

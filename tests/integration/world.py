@@ -15,6 +15,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from execution.core.command import Approval, Command, Review, Saga
 from execution.core.quiescence import Bounds
 from execution.core.retry import RetryPolicy
 from execution.core.states import State, Verdict
+from execution.images import IMAGE_BYTES_MAX
 from execution.intake import Intake
 from execution.operations import Operations
 from execution.orchestrator import drive_saga
@@ -37,7 +39,7 @@ from execution.sagas.publish_article import intent
 from execution.sagas.publish_plan import PublishSettings, SiteRules
 from execution.settings import EngineSettings
 from execution.status import StatusReader, view_of
-from execution.store import authority
+from execution.store import artifacts, authority
 from execution.store.batch import Job
 from execution.store.executors import ThreadExecutor
 from execution.store.meta import establish
@@ -298,6 +300,12 @@ class World:
         async with self.another() as other:
             await other.store.transact(lambda conn: authority.lift(conn, scope))
 
+    async def stored(self, content: bytes) -> str:
+        """The reference under which a person stores an image."""
+        now_ms = self.clock.now_ms()
+        put = partial(artifacts.put, content=content, media_type="image/png", now_ms=now_ms, bytes_max=IMAGE_BYTES_MAX)
+        return "artifact://sha256/" + await self.store.transact(put)
+
     # -- what is really there -----------------------------------------------------------------------------------------
 
     def reality(self) -> Reality:
@@ -447,6 +455,7 @@ async def world_at(
     ports = Ports(
         artifacts=NoArtifacts(),
         wordpress={"blog": site, "shop": site},
+        media={"blog": site.media, "shop": site.media},
         publications=publications,
         mail=mail,
         recipients=rules.lists,

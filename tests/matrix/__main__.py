@@ -7,7 +7,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from tests.matrix.cases import FAULTS, MAIL_CASES, PLACES, SPECIAL, broken_promise, play
+from tests.matrix.cases import EDGE, FAULTS, HOOK_CASES, MAIL_CASES, PLACES, SPECIAL, broken_promise, play
 from tests.stage.judging import Report, play_all
 
 
@@ -16,20 +16,23 @@ async def grid(folder: Path, at_once: int) -> str:
     rounds = [
         partial(play, f"{place.name}: {fault.name}", folder / f"{place.name}{fault.name}", fault, place)
         for fault in FAULTS
-        for place in PLACES
+        for place in (*PLACES, *EDGE)
     ]
     reports = await play_all(rounds, at_once)
     width = max(len(fault.name) for fault in FAULTS)
-    lines = [" " * width + "".join(f"  {place.name:>16s}" for place in PLACES)]
+    lines = [" " * width + "".join(f"  {place.name:>16s}" for place in (*PLACES, *EDGE))]
     for number, fault in enumerate(FAULTS):
-        row = reports[number * len(PLACES) : (number + 1) * len(PLACES)]
+        row = reports[number * (len(PLACES) + len(EDGE)) : (number + 1) * (len(PLACES) + len(EDGE))]
         lines.append(f"{fault.name:{width}s}" + "".join(f"  {_word(report):>16s}" for report in row))
     return "\n".join([*lines, *(report.line for report in reports if report.wrong)])
 
 
 async def others(folder: Path, at_once: int) -> str:
-    """Mail, renames, repeated requests and the broken promise: one line each."""
-    mail = [partial(play, f"mail: {c.name}", folder / c.name, c.fault, c.place, c.judge) for c in MAIL_CASES]
+    """Mail, webhooks, renames, repeated requests and the broken promise: one line each."""
+    mail = [
+        partial(play, f"{c.step}: {c.name}", folder / f"{c.step}{c.name}", c.fault, c.place, c.judge)
+        for c in (*MAIL_CASES, *HOOK_CASES)
+    ]
     special = [partial(play, name, folder / name, *case) for name, case in SPECIAL.items()]
     reports = await play_all([*mail, *special], at_once)
     reports.append(await broken_promise(folder / "broken", lambda view, saga: view.state == "AWAITING_APPROVAL"))

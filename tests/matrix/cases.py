@@ -6,6 +6,7 @@ broken on purpose, the effect that came too late is found and a person is asked.
 """
 
 import asyncio
+import json
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from execution.core.command import Saga
 from execution.core.definition import Prepared
@@ -61,6 +62,7 @@ class Place:
     write: int
     version: int = 1
     rejected: bool = False
+    notify: tuple[str, ...] = ("team",)
     reads: str = "GET /wp-json/wp/v2/posts"
 
     @property
@@ -91,21 +93,31 @@ FAULTS: Final = (
     Fault(name="stale reads after", kind="stale", more={"times": 6}, reads=True),
 )
 POSTS: Final = "/wp-json/wp/v2/posts"
+MEDIA: Final = "/wp-json/wp/v2/media"
 GIT: Final = "/github/repos/remit/archive/git"
 BRANCHES: Final = f"GET {GIT}/ref/heads/remit/"
-DRAFT: Final = Place(name="draft", match=f"POST {POSTS}", write=1)
-PUBLISH: Final = Place(name="publish", match=f"POST {POSTS}/", write=3)
-UPDATE: Final = Place(name="update", match=f"POST {POSTS}/", write=3, version=2)
+IMAGES: Final = f"GET {MEDIA}"
 ARCHIVE: Final = Place(name="archive", match=f"POST {GIT}/refs", write=0, reads=BRANCHES)
+IMAGE: Final = Place(name="image", match=f"POST {MEDIA}", write=1, reads=IMAGES)
+DRAFT: Final = Place(name="draft", match=f"POST {POSTS}", write=2)
+PUBLISH: Final = Place(name="publish", match=f"POST {POSTS}/", write=4)
+UPDATE: Final = Place(name="update", match=f"POST {POSTS}/", write=4, version=2)
 PLACES: Final = (
     ARCHIVE,
+    IMAGE,
     DRAFT,
     PUBLISH,
-    Place(name="trash (undoing)", match=f"DELETE {POSTS}/", write=4, rejected=True),
-    Place(name="branch (undoing)", match=f"DELETE {GIT}/refs/", write=5, rejected=True, reads=BRANCHES),
+    Place(name="trash (undoing)", match=f"DELETE {POSTS}/", write=5, rejected=True),
+    Place(name="delete (undoing)", match=f"DELETE {MEDIA}/", write=6, rejected=True, reads=IMAGES),
+    Place(name="branch (undoing)", match=f"DELETE {GIT}/refs/", write=7, rejected=True, reads=BRANCHES),
     UPDATE,
-    Place(name="trash (staged)", match=f"DELETE {POSTS}/", write=5, version=2),
+    Place(name="trash (staged)", match=f"DELETE {POSTS}/", write=8, version=2),
 )
+EDGE: Final = (
+    Place(name="purge", match="POST /cloudflare/client/v4/zones/", write=5),
+    Place(name="check", match="POST /healthchecks/api/v3/checks/", write=6),
+)
+"""What follows the pivot elsewhere: nothing there has reads that could be stale."""
 
 
 class Hurry:
@@ -162,8 +174,8 @@ async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge
             scene.sandbox.arm(place.match, fault.kind, **fault.more)
         if fault.hurry:
             hurry.arm(place.write)
-        command_id = await scene.propose(place.version)
-        if fault.reads and place not in (ARCHIVE, DRAFT):
+        command_id = await scene.propose(place.version, notify=list(place.notify))
+        if fault.reads and place.write > DRAFT.write:
             await scene.until(command_id, _asked_a_while_ago, approving_it=False)
         if place.rejected:
             await scene.until(command_id, _asks, approving_it=False)
@@ -206,12 +218,13 @@ def _asked_a_while_ago(view: CommandView, saga: Saga) -> bool:
     return _asks(view, saga) and now_ms - saga.approvals[-1].requested_at_ms > 2_000 * STALE_S
 
 
-# -- mail ------------------------------------------------------------------------------------------------------------
+# -- mail and webhooks -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailCase:
-    """A fault in the conversation with the relay; how many messages exist afterwards and what a person is asked."""
+    """A fault in the conversation with the relay; how many messages exist afterwards and what a person is asked about:
+    in doubt, with the id to look for."""
 
     name: str
     match: str
@@ -220,6 +233,8 @@ class MailCase:
     hurry: bool = False
     messages: int = 1
     asked: ReviewKind | None = None
+    step: ClassVar[str] = NOTIFY
+    names: ClassVar[str] = "message_id"
 
     @property
     def fault(self) -> Fault:
@@ -227,15 +242,23 @@ class MailCase:
 
     @property
     def place(self) -> Place:
-        return Place(name="message", match=self.match, write=5)
+        return Place(name="message", match=self.match, write=8)
+
+    def there(self, outside: Outside) -> tuple[str, ...]:
+        """Ids of what was accepted."""
+        return outside.mails
 
     def judge(self, view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
         """Published whatever became of the message; the message as often as it should be; a person where it is lost."""
-        mail = next(row for row in saga.members if row.command_type == NOTIFY)
+        mail = next(row for row in saga.members if row.command_type == self.step)
         asked = [review for review in saga.reviews if review.closed_at_ms is None]
         found = [] if (len(outside.live), view.live) == (1, True) else [f"public: {outside.live}, live={view.live}"]
-        if len(outside.mails) != self.messages:
-            found.append(f"{len(outside.mails)} messages")
+        if len(self.there(outside)) != self.messages:
+            found.append(f"{len(self.there(outside))} messages")
+        if self.asked is ReviewKind.OUTCOME_UNKNOWN:
+            named = {json.loads(review.facts).get(self.names) for review in asked}
+            if None in named or not set(self.there(outside)) <= named:
+                found.append(f"to look for: {named}")
         if [(review.kind, review.command_id) for review in asked] != (
             [(self.asked, mail.command_id)] if self.asked else []
         ):
@@ -270,6 +293,39 @@ MAIL_CASES: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookCase(MailCase):
+    """A fault in the exchange with a receiver of webhooks. Everybody else has their message by then."""
+
+    match: str = "POST /webhooks/hook"
+    step: ClassVar[str] = "SEND_WEBHOOK"
+    names: ClassVar[str] = "webhook_id"
+
+    @property
+    def place(self) -> Place:
+        return Place(name="webhook", match=self.match, write=9, notify=("team", "hook"))
+
+    def there(self, outside: Outside) -> tuple[str, ...]:
+        return outside.webhooks if len(outside.mails) == 1 else ("not everybody else",) * 9
+
+
+HOOK_CASES: Final = (
+    HookCase(name="dropped before", kind="drop_before", messages=0, asked=_UNKNOWN),
+    HookCase(name="reset before", kind="reset_before", messages=0, asked=_UNKNOWN),
+    HookCase(name="503 before", kind="status_before", more={"status": 503}, messages=0, asked=_UNKNOWN),
+    HookCase(name="429", kind="status_before", more={"status": 429, "headers": {"Retry-After": "1"}}),
+    HookCase(name="410", kind="status_before", more={"status": 410}, messages=0, asked=_REFUSED),
+    HookCase(name="dropped after", kind="drop_after", asked=_UNKNOWN),
+    HookCase(name="500 after", kind="status_after", more={"status": 500}, asked=_UNKNOWN),
+    HookCase(name="403 after", kind="status_after", more={"status": 403}, asked=_UNKNOWN),
+    HookCase(name="200 HTML after", kind="status_after", more={"status": 200, "body": "<h1>soon</h1>"}, asked=_UNKNOWN),
+    HookCase(name="truncated", kind="truncate", asked=_UNKNOWN),
+    HookCase(name="stalled", kind="stall", hurry=True, asked=_UNKNOWN),
+    HookCase(name="silence after", kind="hang_after", hurry=True, asked=_UNKNOWN),
+    HookCase(name="late answer", kind="delay", more={"seconds": 0.3}),
+)
+
+
 # -- renames, duplicates, broken bounds --------------------------------------------------------------------------------
 
 
@@ -291,6 +347,19 @@ def duplicate_reported(view: CommandView, saga: Saga, outside: Outside, approved
     found: list[str] = []
     if len(outside.posts) != 2 or len(outside.live) != 1:
         found.append(f"posts: {outside.by_status()}")
+    return found + _asked_about_duplicate(view, saga)
+
+
+def image_duplicate_reported(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
+    """The same for an image."""
+    found: list[str] = []
+    if len(outside.images) != 2 or len(outside.live) != 1:
+        found.append(f"images: {outside.images}, posts: {outside.by_status()}")
+    return found + _asked_about_duplicate(view, saga)
+
+
+def _asked_about_duplicate(view: CommandView, saga: Saga) -> list[str]:
+    found: list[str] = []
     asked = [(review.kind, review.facts) for review in saga.reviews if review.closed_at_ms is None]
     if [kind for kind, _ in asked] != [ReviewKind.DUPLICATE]:
         found.append(f"asked: {asked}")
@@ -301,10 +370,12 @@ def duplicate_reported(view: CommandView, saga: Saga, outside: Outside, approved
 
 SPECIAL: Final[Mapping[str, tuple[Fault, Place, Judge]]] = MappingProxyType(
     {
+        "renamed image": (Fault(name="rename", kind="rename"), IMAGE, published_once),
         "renamed draft": (Fault(name="rename", kind="rename"), DRAFT, published_once),
         "renamed publication": (Fault(name="rename", kind="rename"), PUBLISH, renamed),
         "renamed update": (Fault(name="rename", kind="rename"), UPDATE, renamed),
         "branch sent twice by the front": (Fault(name="replay", kind="replay"), ARCHIVE, published_once),
+        "upload sent twice by the front": (Fault(name="replay", kind="replay"), IMAGE, image_duplicate_reported),
         "create sent twice by the front": (Fault(name="replay", kind="replay"), DRAFT, duplicate_reported),
         "publish sent twice by the front": (Fault(name="replay", kind="replay"), PUBLISH, published_once),
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.matrix.cases import FAULTS, MAIL_CASES, PLACES, SPECIAL, Place, broken_promise, play
+from tests.matrix.cases import EDGE, FAULTS, HOOK_CASES, MAIL_CASES, PLACES, SPECIAL, Place, broken_promise, play
 from tests.stage.judging import all_right, play_all
 
 
@@ -20,10 +20,31 @@ async def test_whatever_happens_to_a_request_its_effect_exists_once(tmp_path: Pa
     assert [report.name for report in reports if not report.sprung] == []
 
 
+@pytest.mark.behaviour("cache.purged-again")
+@pytest.mark.behaviour("monitoring.one-check")
+@pytest.mark.parametrize("place", EDGE, ids=[place.name for place in EDGE])
+async def test_whatever_follows_the_pivot_elsewhere_happens_and_the_article_stays_published(
+    tmp_path: Path, place: Place
+) -> None:
+    faults = [fault for fault in FAULTS if not fault.reads]
+    reports = await play_all([partial(play, f"{place.name}: {f.name}", tmp_path / f.name, f, place) for f in faults])
+    all_right(reports)
+    assert [report.name for report in reports if not report.sprung] == []
+
+
 @pytest.mark.behaviour("mail.at-most-once")
 async def test_whatever_happens_to_a_message_it_is_sent_at_most_once(tmp_path: Path) -> None:
     reports = await play_all(
         [partial(play, case.name, tmp_path / case.name, case.fault, case.place, case.judge) for case in MAIL_CASES]
+    )
+    all_right(reports)
+    assert [report.name for report in reports if not report.sprung] == []
+
+
+@pytest.mark.behaviour("webhook.at-most-once")
+async def test_whatever_happens_to_a_webhook_it_is_sent_at_most_once(tmp_path: Path) -> None:
+    reports = await play_all(
+        [partial(play, case.name, tmp_path / case.name, case.fault, case.place, case.judge) for case in HOOK_CASES]
     )
     all_right(reports)
     assert [report.name for report in reports if not report.sprung] == []

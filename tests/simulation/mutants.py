@@ -8,19 +8,24 @@ from typing import Any, Final
 
 import pytest
 
-from execution import attempting, doubts, drive, finding_out, orchestrator, rulings, worker
+from execution import attempting, doubts, drive, finding_out, intake, orchestrator, rulings, worker
 from execution.authority import fence_for
-from execution.core import command, progress, quiescence, unwinding
+from execution.core import command, decide, progress, quiescence, unwinding
+from execution.core import draft as drafts
 from execution.core.definition import Prepared, Step
 from execution.core.draft import Draft
+from execution.core.events import GENESIS, link
 from execution.core.failures import Answer, FailureClass, Foreign, Landed, Lost, Present, Receipt, Refused, Unsent
 from execution.core.horizon import Wait
 from execution.core.states import Kind, Phase, Settlement, State
 from execution.core.transitions import Trigger
 from execution.performer import Performer
 from execution.sagas import publish_article
+from execution.simulation import actors
 from execution.simulation.scenario import Kind as World
 from execution.simulation.witness import Law
+from execution.status import view_of
+from execution.store import authority
 from execution.store.registry import load_saga
 
 Patch = pytest.MonkeyPatch
@@ -239,10 +244,109 @@ def settles_nothing_after_the_end(patch: Patch) -> None:
     patch.setattr(finding_out, "_watched", lambda *given: None)
 
 
+def claims_under_the_same_epoch(patch: Patch) -> None:
+    take_over = orchestrator.take_over
+
+    def same(draft: Draft, env: drive.Env) -> None:
+        epoch = draft.root.lease_epoch
+        take_over(draft, env)
+        draft.set(draft.root.command_id, lease_epoch=epoch)
+
+    patch.setattr(orchestrator, "take_over", same)
+
+
+def looks_at_no_clock_before_the_write(patch: Patch) -> None:
+    patch.setattr(attempting, "SEND_BUDGET_S", 1e9)
+
+
+def counts_from_the_commits_answer(patch: Patch) -> None:
+    commit, fresh = drive.Drive.commit, attempting.Stamp.of
+    late: list[attempting.Stamp] = []
+
+    def elapsed(self: attempting.Stamp, clock: Any) -> float:
+        since = late[-1] if late else self
+        return max(float(clock.now_ms() - since.wall_ms) / 1000.0, float(clock.boot_s() - since.boot_s))
+
+    async def commits(self: drive.Drive, change: Any, *, fold: bool = True) -> Any:
+        following = await commit(self, change, fold=fold)
+        late.append(fresh(self.env.clock))
+        return following
+
+    patch.setattr(drive.Drive, "commit", commits)
+    patch.setattr(attempting.Stamp, "elapsed_s", elapsed)
+
+
+def calls_a_lost_compensation_done(patch: Patch) -> None:
+    decide_answer = decide.after_answer
+
+    def done(at: Any, answer: Answer, jitter: float) -> Any:
+        landed = Landed(receipt=Receipt(resource_id="1"))
+        lost = at.compensation and isinstance(answer, Lost)
+        return decide_answer(replace(at, verifies=False), landed, jitter) if lost else decide_answer(at, answer, jitter)
+
+    patch.setattr(decide, "after_answer", done)
+
+
+def asks_leave_to_find_out(patch: Patch) -> None:
+    patch.setattr(orchestrator, "_needs_no_authority", lambda saga, now_ms: False)
+
+
+def keys_by_whoever_proposes(patch: Patch) -> None:
+    plan = intake.Intake._plan
+
+    async def per_principal(self: intake.Intake, intent: Any, proposal: Any, proposer: Any) -> Any:
+        incoming = await plan(self, intent, proposal, proposer)
+        return replace(incoming, key=replace(incoming.key, object_id=f"{proposal.object_id}-{proposer.principal[-6:]}"))
+
+    patch.setattr(intake.Intake, "_plan", per_principal)
+
+
+def takes_no_locks(patch: Patch) -> None:
+    patch.setattr(Draft, "take_locks", lambda self, resources: None)
+
+
+def supersedes_nothing(patch: Patch) -> None:
+    takes_no_locks(patch)
+    patch.setattr(intake.Intake, "_supersede", lambda self, conn, pending, incoming: None)
+
+
+def believes_every_receipt(patch: Patch) -> None:
+    async def believed(self: Performer, action: Any, context: Any, receipt: Receipt) -> Any:
+        return Present(receipt=receipt)
+
+    patch.setattr(Performer, "verify", believed)
+    takes_an_unreadable_answer_for_success(patch)
+
+
+def forgets_the_link_to_the_event_before(patch: Patch) -> None:
+    linked = link
+    patch.setattr(drafts, "link", lambda **event: linked(**{**event, "prev_hash": GENESIS}))
+
+
+def counts_no_use_of_a_token(patch: Patch) -> None:
+    patch.setattr(authority, "use_token", lambda conn, **use: True)
+
+
+def says_live_from_the_fence_on(patch: Patch) -> None:
+    view = view_of
+
+    def hopeful(saga: command.Saga) -> Any:
+        return replace(view(saga), live=True) if saga.root.phase is Phase.POST_PIVOT else view(saga)
+
+    patch.setattr(actors, "view_of", hopeful)
+
+
+def says_done_too_soon(patch: Patch) -> None:
+    view = view_of
+    patch.setattr(actors, "view_of", lambda saga: replace(view(saga), done=True))
+
+
 def _of(breaks: Callable[[Patch], None], *laws: Law, world: World = World.MIXED, first: int = 0) -> Mutant:
     return Mutant(breaks, frozenset(laws), world, first)
 
 
+LATE: Final = (Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.UNWOUND_IS_TRUE, Law.STOPS_HOLD)
+"""What a write that comes too late may break."""
 MUTANTS: Final[dict[str, Mutant]] = {
     "M1": _of(sends_before_the_commit, Law.WRITE_AHEAD),
     "M2": _of(takes_a_timeout_for_a_failure, Law.GHOSTS_KNOWN, Law.UNWOUND_IS_TRUE, Law.NO_DUPLICATE),
@@ -262,6 +366,21 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "M32": _of(fails_and_unwinds_in_two_transactions, Law.UNWOUND_IS_TRUE),
     "M39": _of(adopts_what_is_foreign, Law.SUCCESS_IS_TRUE, Law.NO_LOST_UPDATE, Law.UNWOUND_IS_TRUE),
     "M40": _of(ignores_the_backoff, Law.NO_EARLY_RETRY),
+    "M12": _of(claims_under_the_same_epoch, Law.EPOCHS_RISE),
+    "M14": _of(
+        looks_at_no_clock_before_the_write, Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.UNWOUND_IS_TRUE, Law.STOPS_HOLD
+    ),
+    "M15": _of(counts_from_the_commits_answer, *LATE),
+    "M27": _of(calls_a_lost_compensation_done, Law.UNWOUND_IS_TRUE),
+    "M29": _of(asks_leave_to_find_out, Law.CONVERGES),
+    "M34": _of(keys_by_whoever_proposes, Law.NO_DUPLICATE, Law.ONE_COMMAND),
+    "M35": _of(supersedes_nothing, Law.NO_DUPLICATE, Law.NO_LOST_UPDATE, Law.SUCCESS_IS_TRUE),
+    "unlocked": _of(takes_no_locks, Law.NO_DUPLICATE, Law.NO_LOST_UPDATE, Law.SUCCESS_IS_TRUE),
+    "unverified": _of(believes_every_receipt, Law.SUCCESS_IS_TRUE),
+    "unlinked": _of(forgets_the_link_to_the_event_before, Law.JOURNAL_VERIFIES),
+    "uncounted": _of(counts_no_use_of_a_token, Law.TOKEN_USES),
+    "hopeful": _of(says_live_from_the_fence_on, Law.STATUS_IS_TRUE),
+    "hasty": _of(says_done_too_soon, Law.STATUS_IS_TRUE),
     "unapproved": _of(publishes_without_a_yes, Law.APPROVED_BYTES),
     "unfenced": _of(sends_while_frozen, Law.STOPS_HOLD),
 }

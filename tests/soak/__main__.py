@@ -19,10 +19,10 @@ from tests.crash.rounds import Act, killed_at, killed_at_random, killed_while_un
 from tests.stage.judging import Judge, Report, play_all, published_once, unwound
 
 ROUNDS: Final = 400
-BOUNDARIES: Final = 2 * 24
+BOUNDARIES: Final = 2 * 26
 """Commit boundaries of one publication, with a few to spare."""
-UNDOING: Final = 2 * 10
-WRITES: Final = 6
+UNDOING: Final = 2 * 12
+WRITES: Final = 7
 """Of a second version."""
 
 Planned = tuple[str, Act, Judge, int]
@@ -40,7 +40,7 @@ def planned(first_seed: int) -> Iterator[Planned]:
         trap = Trap(place=place, number=number)
         yield f"v{version} {trap}", partial(killed_at, trap), published_once, version
     for version, later in itertools.product((1, 2), (False, True)):
-        for number in range(4 + version):
+        for number in range(5 + version):
             act = partial(stopped_at, number, until_quiet=later)
             yield f"v{version} stopped before write {number}", act, published_once, version
     for seed in itertools.count(first_seed):

@@ -4,6 +4,7 @@ A judge answers with what was wrong, in words; empty is right.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,12 +15,18 @@ from execution.core.command import Saga
 from execution.core.states import CompensationState, Kind, ReviewKind, Settlement, State
 from execution.proposal import CommandView
 from execution.store import registry
+from tests.pictures import png
 from tests.stage.sandbox import Outside
 from tests.stage.scene import SLUG, Scene
 
 AT_ONCE: Final = 4
 NOTIFY: Final = "SEND_NOTIFICATION"
-UNDONE: Final = ["CANCEL_PUBLICATION_RECORD", "TRASH_WORDPRESS_DRAFT", "DELETE_ARCHIVE_BRANCH"]
+UNDONE: Final = [
+    "CANCEL_PUBLICATION_RECORD",
+    "TRASH_WORDPRESS_DRAFT",
+    "DELETE_UPLOADED_IMAGE",
+    "DELETE_ARCHIVE_BRANCH",
+]
 """Compensations of a publication before its pivot, the newest step's first."""
 
 Judge = Callable[[CommandView, Saga, Outside, tuple[str, str]], list[str]]
@@ -69,8 +76,9 @@ async def still_locked(scene: Scene, saga: Saga) -> list[str]:
 
 
 def published_once(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
-    """One public post with the approved bytes and no other draft, one branch with one commit, one row and one message
-    for each version; or this version's message in doubt and a person asked about it."""
+    """One public post with the approved bytes and its image, no other draft; one branch with one commit, one image, one
+    row and one message for each version, the cache purged for each and one check for all; or this version's message in
+    doubt and a person asked about it."""
     found: list[str] = []
     version = saga.root.object_version
     names = [f"remit/blog/{saga.root.object_id}/v{n}" for n in range(1, version + 1)]
@@ -80,6 +88,11 @@ def published_once(view: CommandView, saga: Saga, outside: Outside, approved: tu
         found.append(f"{outside.commits} commits")
     if [(post.slug, post.title, post.content) for post in outside.live] != [(SLUG, *approved)]:
         found.append(f"public: {outside.live}")
+    pictures = [hashlib.sha256(png(number)).hexdigest() for number in range(1, version + 1)]
+    if [(image.sha256, image.whole) for image in outside.images] != [(sha256, True) for sha256 in pictures]:
+        found.append(f"images: {outside.images}")
+    if [post.image_id for post in outside.live] != [image.image_id for image in outside.images[-1:]]:
+        found.append("another image is shown")
     others = {} if version == 1 else {"trash": version - 1}
     if outside.by_status() != {"publish": 1, **others}:
         found.append(f"posts: {outside.by_status()}")
@@ -87,6 +100,11 @@ def published_once(view: CommandView, saga: Saga, outside: Outside, approved: tu
         found.append(f"rows: {outside.rows}")
     if outside.writes.get("POST /wp-json/wp/v2/posts", 0) != version:
         found.append(f"drafts were made more often than once: {outside.writes}")
+    purged = [named for named in outside.purges if any(f"/{SLUG}/" in address for address in named)]
+    if len(purged) < version:
+        found.append(f"not purged for each version: {outside.purges}")
+    if len(outside.checks) != 1 or f"/{SLUG}/\n" not in outside.checks[0][1]:
+        found.append(f"checks: {outside.checks}")
     return found + notified_at_most_once(view, saga, outside)
 
 
@@ -115,8 +133,9 @@ def notified_at_most_once(view: CommandView, saga: Saga, outside: Outside) -> li
 
 
 def unwound(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
-    """The branch gone, the draft in the trash, the row cancelled, all read back, nothing public, nobody told."""
-    found: list[str] = []
+    """The branch gone, the draft in the trash, the image gone, the row cancelled, all read back, nothing public, nobody
+    told."""
+    found = [f"images: {outside.images}"] if outside.images else []
     if (view.state, view.done, view.live) != ("COMPENSATED", True, False):
         found.append(f"said: {view.state} done={view.done} live={view.live}")
     if outside.branches or outside.commits > 1:

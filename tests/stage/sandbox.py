@@ -28,6 +28,16 @@ class Post:
     slug: str
     title: str
     content: str
+    image_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A row of the site's media library."""
+
+    image_id: str
+    sha256: str
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +72,21 @@ class Pull:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
     """Everything that exists outside at one moment. commits: how many were ever stored beside the base's, named by a
-    branch or not. writes: accepted writes by method and path."""
+    branch or not. writes: accepted writes by method and path. purges: addresses. checks: slug and description.
+    webhooks: ids of those that were taken.
+    """
 
     branches: tuple[Branch, ...]
     commits: int
     pulls: tuple[Pull, ...]
     posts: tuple[Post, ...]
+    images: tuple[Image, ...]
     rows: tuple[Row, ...]
     mails: tuple[str, ...]
     writes: Mapping[str, int]
+    purges: tuple[tuple[str, ...], ...] = ()
+    checks: tuple[tuple[str, str], ...] = ()
+    webhooks: tuple[str, ...] = ()
 
     @property
     def live(self) -> tuple[Post, ...]:
@@ -81,6 +97,9 @@ class Outside:
 
     def branch(self, name: str | None) -> Branch | None:
         return next((branch for branch in self.branches if branch.name == name), None)
+
+    def image(self, image_id: str | None) -> Image | None:
+        return next((image for image in self.images if image.image_id == image_id), None)
 
     def by_status(self) -> dict[str, int]:
         statuses = [post.status for post in self.posts]
@@ -103,6 +122,7 @@ class SandboxProcess:
             max_run_s=max_run_s,
             scale=1.0,
             plugin=False,
+            front=True,
         )
         self._process = Forked(sandbox_main, arguments, log=folder / "sandbox.log")
         wait_until(lambda: ready.exists() or not self._process.is_alive, "the sandbox is ready")
@@ -141,13 +161,36 @@ class SandboxProcess:
                     slug=post["slug"],
                     title=post["title"],
                     content=post["content"],
+                    image_id=str(post["featured_media"]),
                 )
                 for post in effects["posts"]
+            ),
+            images=tuple(
+                Image(image_id=str(row["id"]), sha256=row["sha256"], whole=row["processed"] and bool(row["alt"]))
+                for row in effects["media"]
             ),
             rows=publication_rows(self._folder / "publications.db"),
             mails=tuple(message["message_id"] for message in effects["messages"]),
             writes=effects["writes"],
+            purges=tuple(tuple(purge["addresses"]) for purge in effects["purges"]),
+            webhooks=tuple(delivery["webhook_id"] for delivery in effects["webhooks"]),
+            checks=tuple((check["slug"], check["desc"]) for check in effects["checks"]),
         )
+
+    def age_copy(self, address: str, by_s: float) -> None:
+        """Open a page as a reader does, and make the copy that the front keeps of it older than it is."""
+        with urllib.request.urlopen(address, timeout=10) as page:
+            assert page.status == 200
+        self._change("UPDATE cached_page SET at = at - ? WHERE url = ?", (by_s, address))
+
+    def drop_copy(self, address: str) -> None:
+        """The copy runs out by itself."""
+        self._change("DELETE FROM cached_page WHERE url = ?", (address,))
+
+    def _change(self, statement: str, values: tuple[Any, ...]) -> None:
+        connection = sqlite3.connect(self._folder / "state.db", timeout=10.0, isolation_level=None)
+        assert connection.execute(statement, values).rowcount == 1
+        connection.close()
 
     def end(self) -> None:
         self._process.end()

@@ -14,10 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from adapters.sandbox.healthchecks import API_KEY
+from capabilities.keyfile import create_private_file
 from capabilities.keys import load_operator_key
 from execution.bus.memory import MemoryBus
 from execution.core.command import Review, Saga
 from execution.core.states import ApprovalState, CompensationState, Verdict
+from execution.images import IMAGE_BYTES_MAX
 from execution.intake import Intake
 from execution.performer import Performer
 from execution.ports import Ports
@@ -32,6 +35,7 @@ from server.config import CONFIG_NAME, Config, load_config
 from server.home import create_home
 from server.outside import outside_of
 from server.publishing import catalog_of
+from tests.pictures import png
 from tests.stage.sandbox import INCOMPLETE_S, MAX_RUN_S, Outside, SandboxProcess
 
 OPERATOR: Final = "olivia"
@@ -56,12 +60,22 @@ NUMBERS: Final = {
         'max_run_source = "the sandbox ends conversations after this"\n'
         f"transit_s = {TRANSIT_S}\nclock_s = {CLOCK_S}\npause_s = {PAUSE_S}\nstale_s = 0\n"
     ),
+    'max_run_source = "the sandbox ends deliveries after this"\n': (
+        'max_run_source = "the sandbox ends deliveries after this"\n'
+        f"transit_s = {TRANSIT_S}\nclock_s = {CLOCK_S}\npause_s = {PAUSE_S}\nstale_s = 0\n"
+    ),
     '/sandbox/publications.db"\n': (
         f'/sandbox/publications.db"\nmax_run_s = {MAX_RUN_S}\nmax_run_source = "nobody else locks this file"\n'
         f"transit_s = 0\nclock_s = {CLOCK_S}\npause_s = {PAUSE_S}\nstale_s = 0\n"
     ),
 }
 """Quiescence is 2.8 s with these: the send budget, transit, pause, run time and clock error."""
+CHECKS: Final = 'kind = "sql"\nurl = "sqlite:///{home}/sandbox/monitoring.db"\n'
+CHECKS_OF_A_SERVICE: Final = (
+    'kind = "healthchecks"\nurl = "http://127.0.0.1:{port}/healthchecks"\napi_key_file = "secrets/monitoring.key"\n'
+    f'max_run_s = {MAX_RUN_S}\nmax_run_source = "the sandbox ends requests after this"\n'
+    f"transit_s = {TRANSIT_S}\nclock_s = {CLOCK_S}\npause_s = {PAUSE_S}\nstale_s = 0\n"
+)
 
 
 class SmallChance:
@@ -79,6 +93,9 @@ def make_home(path: Path, changes: Mapping[str, str], approval_ttl_s: float | No
     for old, new in {**NUMBERS, **changes}.items():
         assert old in text, old
         text = text.replace(old, new)
+    create_private_file(path / "secrets" / "monitoring.key", API_KEY.encode())
+    port = load_config(path).settings.sandbox.http_port
+    text = text.replace(CHECKS, CHECKS_OF_A_SERVICE.format(port=port))
     ttl = "" if approval_ttl_s is None else f"approval_ttl_s = {approval_ttl_s}\n"
     engine = f"\n[engine]\nlease_s = {LEASE_S}\nrenew_s = {LEASE_S / 4}\nsweep_s = 0.1\n{ttl}"
     file.write_text(text + engine)
@@ -123,9 +140,12 @@ class Scene:
         return self.at.config.home
 
     async def propose(self, version: int = 1, article: str = "article-0028", **arguments: Any) -> str:
-        """An agent's proposal, as the gateway hands it to intake; the command's id. `repeat_of`: what it repeats."""
+        """An agent's proposal, as the gateway hands it to intake, with an image that a person stored; its id.
+
+        `repeat_of`: what it repeats.
+        """
         repeat_of = arguments.pop("repeat_of", None)
-        given = {"title": TITLE, "notify": ["team"], **arguments}
+        given = {"title": TITLE, "notify": ["team"], "featured_image": await self.picture(version), **arguments}
         text = given.pop("content", f"# How to brew coffee\n\nUse fresh water, version {version}.")
         proposal = Proposal(
             intent="propose_publish",
@@ -138,6 +158,12 @@ class Scene:
         )
         intake = Intake(self.at.store, self.at.catalog, self.at.clock, self.at.ids, self.at.engine)
         return (await intake.propose(proposal, PROPOSER)).command_id
+
+    async def picture(self, version: int) -> str:
+        """The reference of that version's image."""
+        content, now_ms = png(version), self.at.clock.now_ms()
+        put = partial(artifacts.put, content=content, media_type="image/png", now_ms=now_ms, bytes_max=IMAGE_BYTES_MAX)
+        return "artifact://sha256/" + await self.at.store.transact(put)
 
     async def saga(self, command_id: str) -> Saga:
         found = await self.at.status.saga(command_id)
@@ -306,11 +332,12 @@ def lies(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, s
     if view.done and view.state == "SUCCESS" and not view.live:
         found.append("done and SUCCESS, but not live")
     for row in saga.members:
-        kept = row.compensation_state is CompensationState.NOT_NEEDED
-        if row.command_type == ARCHIVE and row.state == "SUCCESS" and kept and row.verified_at_ms is not None:
-            branch = outside.branch(row.external_resource_id)
-            found += [] if branch and branch.commit == row.external_version else [f"{ARCHIVE} is claimed: {branch}"]
-        if row.state == "SUCCESS" and row.compensates is None and row.verified_at_ms is not None:
+        standing = row.compensation_state in (CompensationState.NOT_NEEDED, CompensationState.PENDING)
+        if row.state == "SUCCESS" and row.compensates is None and row.verified_at_ms is not None and standing:
+            if row.command_type == ARCHIVE:
+                branch = outside.branch(row.external_resource_id)
+                kept = branch is not None and branch.commit == row.external_version
+                found += [] if kept else [f"{ARCHIVE} is claimed: {branch}"]
             found += _missing(row.command_type, row.external_resource_id, outside)
         if row.compensation_state is CompensationState.DONE:
             found += _still_there(row.command_type, row.external_resource_id, outside)
@@ -318,14 +345,22 @@ def lies(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, s
         found.append("COMPENSATED, but a post is public")
     if "SEND_NOTIFICATION" in view.answers.succeeded and not outside.mails:
         found.append("a message is claimed that nobody received")
+    if "SEND_WEBHOOK" in view.answers.succeeded and not outside.webhooks:
+        found.append("a webhook is claimed that nobody received")
     return found
 
 
 def _missing(step: str, resource: str | None, outside: Outside) -> list[str]:
     post = outside.post(resource)
     match step:
+        case "UPLOAD_FEATURED_IMAGE" if outside.image(resource) is None:
+            return [f"{step} is claimed and {resource} does not exist"]
         case "CREATE_WORDPRESS_DRAFT" if post is None:
             return [f"{step} is claimed and {resource} does not exist"]
+        case "PURGE_CLOUDFLARE_CACHE" if not outside.purges:
+            return [f"{step} is claimed and nothing was purged"]
+        case "REGISTER_MONITORING" if not outside.checks:
+            return [f"{step} is claimed and there is no check"]
         case "STAGE_PUBLICATION_RECORD" if not any(row.key == resource for row in outside.rows):
             return [f"{step} is claimed and there is no row"]
         case "RECORD_PUBLICATION" if not any(row.key == resource and row.status == "published" for row in outside.rows):
@@ -340,6 +375,8 @@ def _still_there(step: str, resource: str | None, outside: Outside) -> list[str]
     post = outside.post(resource)
     if step == ARCHIVE and outside.branch(resource) is not None:
         return [f"{step} is said to be undone and {resource} stands"]
+    if step == "UPLOAD_FEATURED_IMAGE" and outside.image(resource) is not None:
+        return [f"{step} is said to be undone and {resource} exists"]
     if step == "CREATE_WORDPRESS_DRAFT" and post is not None and post.status != "trash":
         return [f"{step} is said to be undone and {resource} is {post.status}"]
     if step == "STAGE_PUBLICATION_RECORD" and any(r.key == resource and r.status != "cancelled" for r in outside.rows):

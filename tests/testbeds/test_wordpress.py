@@ -92,7 +92,7 @@ def test_a_request_that_outlives_m_is_killed_before_its_row_is_written(wordpress
 
 
 def test_a_process_that_dies_after_its_row_leaves_the_post_without_an_answer_body(wordpress: WordPress) -> None:
-    wordpress.arm_next_write(die=True)
+    wordpress.arm_next_write(die="exit")
     with raw_create(wordpress, "bed-dead") as connection:
         answer = connection.recv(65536)
     assert b'"id"' not in answer
@@ -100,7 +100,7 @@ def test_a_process_that_dies_after_its_row_leaves_the_post_without_an_answer_bod
 
 
 def test_the_key_plugin_refuses_a_second_post_with_the_same_key(wordpress: WordPress) -> None:
-    post = {"title": "keyed", "slug": "bed-keyed", "status": "draft", "meta": {"biz_key": "bed:keyed"}}
+    post = {"title": "keyed", "slug": "bed-keyed", "status": "draft", "meta": {"_remit_key": "bed:keyed"}}
     with wordpress.key_plugin():
         first = wordpress.rest("POST", "/wp/v2/posts", post)
         second = wordpress.rest("POST", "/wp/v2/posts", post)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.answers import NoReply, Reply, Unreadable, parse_object
-from adapters.http import TCP_USER_TIMEOUT_S, HttpSystem, _Connection, undocumented
+from adapters.answers import NoReply, Reply, Unreadable, parse_object, undocumented
+from adapters.http import TCP_USER_TIMEOUT_S, HttpSystem, _Connection
 from execution.core.failures import Answer, FailureClass, Landed, Lost, Receipt, Refused, Unsent
 from execution.core.quiescence import Bounds
 from tests.unit.adapters.raw_server import Behaviour, RawServer, answering, reply, reset, self_signed, serving

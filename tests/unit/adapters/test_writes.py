@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from adapters.answers import Reply, parse_object, text
-from adapters.http import HttpSystem, undocumented
+from adapters.answers import Reply, parse_object, text, undocumented
+from adapters.http import HttpSystem
 from adapters.writes import HttpWrite, Preparation
 from execution.core.definition import asks_to_write, tells_writing
 from execution.core.failures import Answer, FailureClass, Landed, Lost, Receipt, Refused, Unsent

@@ -105,6 +105,13 @@ def test_the_first_look_adopts_only_what_an_attempt_of_ours_can_have_made() -> N
     assert after_first_look(at(adopts=False, landed=RECEIPT), seen, 0.5).moves == (T.ADOPTED,)
 
 
+def test_a_success_that_nobody_could_look_at_is_no_verified_one() -> None:
+    for seen in (True, False):
+        sighting = Present(receipt=RECEIPT, seen=seen)
+        assert after_verify(at(landed=RECEIPT), sighting, 0.5).verified is seen
+        assert after_look(at(landed=RECEIPT), sighting, 0.5).verified is seen
+
+
 def test_the_first_look_lets_pass_only_a_conclusive_absence() -> None:
     assert after_first_look(at(), Absent(), 0.5).proceed
     assert not after_first_look(at(unproven=1, quiet_in_s=3.0), Absent(), 0.5).proceed
@@ -187,3 +194,62 @@ def test_a_look_that_cannot_tell_is_repeated_then_asked() -> None:
     assert after_look(at(unproven=1), CannotTell(code="x", hopeless=True), 0.5).moves == (T.PERSON_NEEDED,)
     keyed = at(unproven=1, looks=4, repeat=Repeat.BY_KEY)
     assert after_look(keyed, CannotTell(code="x"), 0.5).moves == (T.REPEATABLE,)
+
+
+UNFINISHED = Present(receipt=RECEIPT, complete=False, mendable=True, difference=("tags",))
+
+
+def test_what_is_found_unfinished_is_waited_for_and_then_mended() -> None:
+    verified = after_verify(at(mends=True), UNFINISHED, 0.5)
+    assert (verified.moves, verified.code, verified.retry_in_s) == ((T.OUTCOME_LOST,), "incomplete", 0.5)
+    waiting = after_look(at(mends=True, unproven=1, quiet_in_s=3.0), UNFINISHED, 0.5)
+    assert (waiting.moves, waiting.code) == ((T.STILL_UNKNOWN,), "incomplete")
+    quiet = after_look(at(mends=True), UNFINISHED, 0.5)
+    assert (quiet.moves, quiet.code, quiet.receipt) == ((T.REPEATABLE,), "incomplete", RECEIPT)
+    assert after_first_look(at(mends=True, landed=RECEIPT), UNFINISHED, 0.5).proceed
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"mends": False}, {"attempts": 3}, {"abandon": True}, {"quiet_in_s": None}],
+    ids=["no way to mend", "tries used up", "turning back", "nobody knows how long"],
+)
+def test_what_cannot_be_mended_is_a_success_with_a_finding(changed: dict[str, Any]) -> None:
+    decision = after_look(at(**{"mends": True, **changed}), UNFINISHED, 0.5)
+    assert (decision.moves, decision.finding, decision.difference) == (
+        (T.FOUND_PRESENT,),
+        ReviewKind.DRIFT,
+        ("tags",),
+    )
+
+
+def test_of_two_objects_none_is_mended() -> None:
+    decision = after_look(at(mends=True), Present(receipt=RECEIPT, rows=2, complete=False, mendable=True), 0.5)
+    assert (decision.moves, decision.finding) == ((T.FOUND_PRESENT,), ReviewKind.DUPLICATE)
+
+
+def test_an_unfinished_object_of_an_open_attempt_is_doubt_before_anything_is_sent() -> None:
+    decision = after_first_look(at(mends=True, unproven=1), UNFINISHED, 0.5)
+    assert (decision.moves, decision.code, decision.proceed) == ((T.NOT_APPLIED, T.DOUBT_REMAINS), "incomplete", False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Unsent(code="x"),
+        Refused(failure=FailureClass.TRANSIENT, code="x"),
+        Refused(failure=FailureClass.PERMANENT, code="x"),
+        Refused(failure=FailureClass.CONFLICT, code="x"),
+    ],
+)
+def test_with_a_receipt_in_evidence_no_answer_makes_a_failure(answer: Unsent | Refused) -> None:
+    decision = after_answer(at(landed=RECEIPT, attempts=3), answer, 0.5)
+    assert (decision.moves, decision.unwind, decision.review) == ((T.OUTCOME_LOST,), False, None)
+    if not isinstance(answer, Refused) or answer.failure is not FailureClass.CONFLICT:
+        assert before_fence(at(landed=RECEIPT, attempts=3), answer, 0.5).moves == (T.NOT_APPLIED, T.DOUBT_REMAINS)
+
+
+@pytest.mark.parametrize("seen", [Absent(), Foreign(code="changed"), CannotTell(code="x")])
+def test_with_a_receipt_in_evidence_a_look_that_shows_something_else_is_doubt(seen: Any) -> None:
+    decision = after_first_look(at(landed=RECEIPT, mends=True), seen, 0.5)
+    assert (decision.moves, decision.proceed) == ((T.NOT_APPLIED, T.DOUBT_REMAINS), False)

@@ -90,6 +90,29 @@ def test_published_and_still_working_is_both() -> None:
     assert (view.external_version, view.reference) == ("v1", "https://blog.example/x/")
 
 
+@pytest.mark.parametrize(
+    ("state", "verified", "said"),
+    [
+        (State.OUTCOME_UNKNOWN, None, True),
+        (State.RECONCILING, None, True),
+        (State.NEEDS_REVIEW, None, True),
+        (State.FAILED, None, True),
+        (State.SUCCESS, None, True),
+        (State.SUCCESS, 7, False),
+        (State.RUNNING, None, False),
+        (State.AUTHORIZED, None, False),
+    ],
+)
+def test_a_purge_that_is_not_known_to_have_worked_is_said_beside_the_publication(
+    state: State, verified: int | None, said: bool
+) -> None:
+    """Accepted and not seen counts as not known; not begun yet is no doubt."""
+    of = saga(DONE, DONE, DONE, state, phase=Phase.POST_PIVOT)
+    view = view_of(changed(of, NOTIFY, command_type="PURGE_CLOUDFLARE_CACHE_2", verified_at_ms=verified))
+    assert ("is published, cache state unknown." in view.say_to_user) is said
+    assert view.live
+
+
 def test_success_without_a_verified_pivot_is_not_live() -> None:
     unverified = changed(saga(DONE, DONE, DONE, DONE, state=DONE), PUBLISH, verified_at_ms=None)
     view = view_of(unverified)

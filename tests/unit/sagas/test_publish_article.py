@@ -12,15 +12,28 @@ from execution.ports import Article, Ports
 from execution.sagas.publish_archive import OPEN_ARCHIVE_PULL_REQUEST
 from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
 from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
+from execution.sagas.publish_image import UPLOAD_FEATURED_IMAGE
 from execution.sagas.publish_notification import SEND_NOTIFICATION, message_of
 from execution.sagas.publish_records import RECORD_PUBLICATION, STAGE_PUBLICATION_RECORD
+from execution.sagas.publish_webhook import SEND_WEBHOOK
 from execution.sagas.publish_wordpress import (
     CREATE_WORDPRESS_DRAFT,
     PUBLISH_WORDPRESS_POST,
     TRASH_STAGED_DRAFT,
     draft_marker,
 )
-from tests.unit.sagas.world import DRAFT, LIVE, PUBLISHED, SETTINGS, World, planned
+from tests.unit.sagas.world import (
+    DRAFT,
+    LIVE,
+    PNG,
+    PUBLISHED,
+    SETTINGS,
+    UPLOADED,
+    World,
+    planned,
+    proposal,
+    with_image,
+)
 
 ARTICLE = Article(title="How to brew", content="<h1>Hello</h1>\n<p>world</p>\n", slug="how-to-brew")
 SEEN = Present(receipt=DRAFT)
@@ -29,16 +42,24 @@ SEEN = Present(receipt=DRAFT)
 def first() -> World:
     """A first version whose draft exists."""
     world = World(planned(notify=["team"]), receipts={CREATE_WORDPRESS_DRAFT.name: DRAFT})
-    world.site.reads["7"] = SEEN
     world.site.sees["observe_draft"] = SEEN
     return world
+
+
+def pictured() -> World:
+    """A first version with an image, image and draft stored."""
+    world = first()
+    receipts = {**world.receipts, UPLOAD_FEATURED_IMAGE.name: UPLOADED}
+    shown = World(planned(with_image(proposal(notify=["team"]))), site=world.site, receipts=receipts)
+    shown.library.sees["observe_image"] = Present(receipt=UPLOADED)
+    return shown
 
 
 def later() -> World:
     """Version 2 of a live article, its draft staged."""
     world = World(planned(version=2, previous=LIVE), receipts={CREATE_WORDPRESS_DRAFT.name: DRAFT})
     live = Present(receipt=Receipt(resource_id="41", version="v-live"))
-    world.site.reads |= {"7": SEEN, "41": live}
+    world.site.reads["41"] = live
     world.site.sees |= {"observe_draft": SEEN, "find_public": live}
     return world
 
@@ -73,31 +94,46 @@ def test_the_steps_stand_in_the_order_of_recoverability() -> None:
     assert [(part.name, getattr(part, "effect", None)) for part in SEO_ARTICLE_PUBLISH_V1.parts] == [
         ("ARCHIVE_CONTENT_VERSION", EffectClass.COMPENSABLE),
         ("OPEN_ARCHIVE_PULL_REQUEST", EffectClass.COMPENSABLE),
+        ("UPLOAD_FEATURED_IMAGE", EffectClass.COMPENSABLE),
         ("CREATE_WORDPRESS_DRAFT", EffectClass.COMPENSABLE),
         ("STAGE_PUBLICATION_RECORD", EffectClass.COMPENSABLE),
         ("VALIDATE_PUBLICATION", None),
         ("HUMAN_APPROVAL", None),
         ("PUBLISH_WORDPRESS_POST", EffectClass.PIVOT),
+        ("PURGE_CLOUDFLARE_CACHE", EffectClass.RETRYABLE),
+        ("PURGE_CLOUDFLARE_CACHE_2", EffectClass.RETRYABLE),
+        ("PURGE_CLOUDFLARE_CACHE_3", EffectClass.RETRYABLE),
+        ("PURGE_CLOUDFLARE_CACHE_4", EffectClass.RETRYABLE),
+        ("REGISTER_MONITORING", EffectClass.RETRYABLE),
         ("RECORD_PUBLICATION", EffectClass.RETRYABLE),
         ("TRASH_STAGED_DRAFT", EffectClass.RETRYABLE),
         ("SEND_NOTIFICATION", EffectClass.IRREVERSIBLE),
+        ("SEND_WEBHOOK", EffectClass.IRREVERSIBLE),
     ]
     assert (SEO_ARTICLE_PUBLISH_V1.name, SEO_ARTICLE_PUBLISH_V1.version) == ("SEO_ARTICLE_PUBLISH", 1)
 
 
 def test_creating_and_publishing_are_never_repeated_in_doubt() -> None:
-    for step in (OPEN_ARCHIVE_PULL_REQUEST, CREATE_WORDPRESS_DRAFT, PUBLISH_WORDPRESS_POST, SEND_NOTIFICATION):
+    for step in (
+        OPEN_ARCHIVE_PULL_REQUEST,
+        UPLOAD_FEATURED_IMAGE,
+        CREATE_WORDPRESS_DRAFT,
+        PUBLISH_WORDPRESS_POST,
+        SEND_NOTIFICATION,
+        SEND_WEBHOOK,
+    ):
         assert step.action.repeat is Repeat.NEVER
 
 
 def test_a_draft_with_our_marker_and_no_attempt_of_ours_on_record_is_nobody_to_adopt() -> None:
     assert not CREATE_WORDPRESS_DRAFT.action.adopts
+    assert not UPLOAD_FEATURED_IMAGE.action.adopts
 
 
 def test_no_two_actions_of_the_saga_share_a_key() -> None:
     actions = [a for step in SEO_ARTICLE_PUBLISH_V1.steps for a in (step.action, step.compensation) if a is not None]
     names = [(action.system, action.operation) for action in actions]
-    assert len(set(names)) == len(names) == 12
+    assert len(set(names)) == len(names) == 20
 
 
 def test_optional_steps_belong_to_proposals_that_need_them() -> None:
@@ -106,7 +142,59 @@ def test_optional_steps_belong_to_proposals_that_need_them() -> None:
     assert "TRASH_STAGED_DRAFT" in parts_of(later())
     assert "SEND_NOTIFICATION" not in parts_of(later())
     bare = World(planned(settings=replace(SETTINGS, publications=False)))
-    assert {"STAGE_PUBLICATION_RECORD", "RECORD_PUBLICATION"}.isdisjoint(parts_of(bare))
+    assert {"STAGE_PUBLICATION_RECORD", "RECORD_PUBLICATION", "UPLOAD_FEATURED_IMAGE"}.isdisjoint(parts_of(bare))
+    assert parts_of(pictured())[0] == "UPLOAD_FEATURED_IMAGE"
+
+
+async def test_an_image_is_uploaded_under_its_own_marker_with_its_exact_bytes() -> None:
+    world = pictured()
+    await prepare(world, UPLOAD_FEATURED_IMAGE)
+    ((_, given),) = world.library.calls
+    assert (
+        given["marker"]
+        == world.context(UPLOAD_FEATURED_IMAGE.name).marker
+        != draft_marker(world.context(UPLOAD_FEATURED_IMAGE.name))
+    )
+    assert (given["content"], given["image"].media_type, given["image"].alt) == (PNG, "image/png", "How to brew")
+
+
+async def test_draft_and_publication_carry_the_image_that_was_uploaded() -> None:
+    world = pictured()
+    await prepare(world, CREATE_WORDPRESS_DRAFT)
+    await prepare(world, PUBLISH_WORDPRESS_POST)
+    await look(world, PUBLISH_WORDPRESS_POST)
+    assert [given["article"].featured_media for _, given in world.site.calls] == ["12", "12", "12"]
+    shown = await subject(world)
+    assert (shown["image"]["media_id"], shown["image_bytes"]) == ("12", len(PNG))
+
+
+async def test_an_image_is_deleted_only_as_we_stored_it() -> None:
+    world = pictured()
+    compensation = UPLOAD_FEATURED_IMAGE.compensation
+    assert compensation is not None
+    assert compensation.observe is not None
+    context = world.context(UPLOAD_FEATURED_IMAGE.name)
+    await compensation.forward(world.ports, context)
+    await compensation.observe(world.ports, context)
+    expected = {"media_id": "12", "expected_version": "v-image"}
+    assert world.library.calls == [("delete", expected), ("observe_deleted", expected)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "code"),
+    [
+        (Absent(), "image_gone"),
+        (Foreign(code="gone"), "image_gone"),
+        (Present(receipt=UPLOADED, complete=False), "image_incomplete"),
+    ],
+)
+async def test_an_image_that_is_not_there_as_it_was_uploaded_is_a_finding(seen: Any, code: str) -> None:
+    world = pictured()
+    assert await check(world) == ()
+    world.library.sees["observe_image"] = seen
+    assert codes(await check(world)) == [code]
+    world.library.sees["observe_image"] = CannotTell(code="unreachable")
+    assert await check(world) == CannotTell(code="unreachable")
 
 
 async def test_a_draft_is_created_under_the_marker_of_its_own_key() -> None:
@@ -234,7 +322,7 @@ def test_a_notification_always_carries_the_same_message_id() -> None:
 
 @pytest.mark.parametrize("step", SEO_ARTICLE_PUBLISH_V1.steps, ids=lambda step: step.name)
 async def test_a_step_whose_system_is_not_configured_prepares_nothing(step: Step[Ports]) -> None:
-    world = first()
+    world = pictured()
     world.receipts[PUBLISH_WORDPRESS_POST.name] = PUBLISHED
     ports = Ports(artifacts=world.ports.artifacts)
     with pytest.raises(Unprepared) as caught:
@@ -258,19 +346,28 @@ async def test_an_article_in_order_passes_validation() -> None:
 
 async def test_a_draft_that_was_edited_or_removed_is_a_finding() -> None:
     world = first()
-    world.site.reads["7"] = Present(receipt=replace(DRAFT, data={"raw_hash": "h2"}))
+    world.site.sees["observe_draft"] = Present(receipt=replace(DRAFT, data={"raw_hash": "h2"}))
     assert codes(await check(world)) == ["draft_changed"]
-    world.site.reads["7"] = Present(receipt=replace(DRAFT, data={}))
+    world.site.sees["observe_draft"] = Present(receipt=replace(DRAFT, data={}))
     assert codes(await check(world)) == ["draft_changed"]
-    world.site.reads["7"] = Absent()
+    world.site.sees["observe_draft"] = Foreign(code="gone")
     assert codes(await check(world)) == ["draft_gone"]
 
 
 async def test_a_draft_whose_stored_bytes_are_not_known_does_not_pass() -> None:
     world = first()
     world.receipts[CREATE_WORDPRESS_DRAFT.name] = replace(DRAFT, data={})
-    world.site.reads["7"] = Present(receipt=replace(DRAFT, data={}))
+    world.site.sees["observe_draft"] = Present(receipt=replace(DRAFT, data={}))
     assert codes(await check(world)) == ["draft_changed"]
+
+
+async def test_what_a_site_dropped_without_a_word_is_a_finding_and_what_it_stores_its_own_way_is_not() -> None:
+    world = first()
+    world.site.sees["observe_draft"] = Present(receipt=DRAFT, difference=("content",))
+    assert await check(world) == ()
+    dropped = Present(receipt=DRAFT, difference=("content", "tags", "featured_image"), complete=False)
+    world.site.sees["observe_draft"] = dropped
+    assert [(f.code, f.where) for f in await check(world)] == [("not_stored", "tags"), ("not_stored", "featured_image")]
 
 
 async def test_an_address_taken_meanwhile_is_a_finding() -> None:
@@ -287,10 +384,10 @@ async def test_a_live_post_that_somebody_changed_is_a_finding_for_a_later_versio
     assert codes(await check(world)) == ["live_gone"]
 
 
-@pytest.mark.parametrize("unread", ["7", "41", "find_public"])
+@pytest.mark.parametrize("unread", ["observe_draft", "41", "find_public"])
 async def test_validation_that_cannot_read_says_so_instead_of_passing(unread: str) -> None:
     world = later()
-    (world.site.sees if unread == "find_public" else world.site.reads)[unread] = CannotTell(code="unreachable")
+    (world.site.reads if unread == "41" else world.site.sees)[unread] = CannotTell(code="unreachable")
     assert await check(world) == CannotTell(code="unreachable")
 
 
@@ -310,6 +407,7 @@ async def test_an_approver_sees_everything_that_would_be_done_and_where() -> Non
     assert shown["difference"] == ["content"]
     assert shown["proposal_hash"] == world.plan.params["proposal_hash"]
     assert shown["recipients"] == ["Ann@example.org", "bob@example.org"]
+    assert shown["webhooks"] == []
     assert shown["content_ref"] in world.plan.artifacts
     assert {"title", "site", "article_id", "version", "publish_at", "policy_version", "removed", "hidden"} <= set(shown)
 

@@ -17,7 +17,7 @@ from execution.core.failures import Absent, Foreign, Landed, Present, Receipt, S
 from execution.ports import Ports
 from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
 from execution.sagas.publish_wordpress import CREATE_WORDPRESS_DRAFT, PUBLISH_WORDPRESS_POST, TRASH_STAGED_DRAFT
-from tests.unit.sagas.world import Stored, World, planned
+from tests.unit.sagas.world import Contents, World, planned
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Run:
 
     def __init__(self, blog: Blog, plan: Plan) -> None:
         self.world = World(plan)
-        self.ports = Ports(artifacts=Stored(dict(plan.artifacts)), wordpress={"blog": blog.site})
+        self.ports = Ports(artifacts=Contents(dict(plan.artifacts)), wordpress={"blog": blog.site})
 
     def context(self, step: str) -> Context:
         return self.world.context(step)

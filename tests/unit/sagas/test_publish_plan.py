@@ -9,11 +9,12 @@ import pytest
 
 from execution.catalog import Previous
 from execution.core.events import canonical
+from execution.images import IMAGE_BYTES_MAX
 from execution.proposal import IntakeRefused
 from execution.sagas.publish_article import intent
 from execution.sagas.publish_params import Mode, PublishParams
 from execution.sagas.publish_plan import PublishSettings, SiteRules
-from tests.unit.sagas.world import LIVE, NOTHING, SETTINGS, planned, proposal
+from tests.unit.sagas.world import LIVE, NOTHING, PICTURE, PNG, SETTINGS, planned, proposal, with_image
 
 
 def refused(previous: Previous = NOTHING, settings: PublishSettings = SETTINGS, **more: Any) -> IntakeRefused:
@@ -58,6 +59,7 @@ def test_planning_the_same_twice_gives_the_same_plan() -> None:
         {"sources": ["https://x.example/"]},
         {"publish_at": "2027-01-01T00:00:00Z"},
         {"notify": ["team"]},
+        {"notify": ["hook"]},
         {"content_format": "html"},
     ],
 )
@@ -73,6 +75,22 @@ def test_structured_data_becomes_part_of_the_frozen_content() -> None:
     plan = planned(structured_data={"@context": "https://schema.org", "@type": "Article"})
     (content,) = plan.artifacts.values()
     assert content.endswith(b'"@type":"Article"}</script>\n')
+
+
+def test_a_list_of_people_and_a_receiver_are_told_apart() -> None:
+    params = PublishParams.of(planned(notify=["team", "hook"]).params)
+    assert (params.notify, params.webhook) == (("team", "hook"), "hook")
+    assert params.recipients == ("Ann@example.org", "bob@example.org")
+
+
+def test_a_receiver_needs_no_mail() -> None:
+    params = planned(notify=["hook"], settings=replace(SETTINGS, mail=False)).params
+    assert (params["webhook"], params["recipients"]) == ("hook", [])
+
+
+def test_a_publication_tells_one_program_at_most() -> None:
+    found = refused(notify=["hook", "team", "other-hook"])
+    assert (found.code, found.field, found.limit, found.actual) == ("too_many_webhooks", "notify", 1, 2)
 
 
 def test_html_is_frozen_byte_for_byte() -> None:
@@ -150,7 +168,7 @@ def test_a_later_version_without_anything_to_expect_is_refused(missing: str) -> 
         ({"content": "x" * 1_048_577}, "too_long", "content"),
         ({"content": "![" * 500_000}, "content_too_complex", "content"),
         ({"content_format": "pdf"}, "invalid_format", "content_format"),
-        ({"featured_image": "artifact://x"}, "unsupported_field", "featured_image"),
+        ({"featured_image": "artifact://x"}, "payload_missing", "featured_image"),
         ({"publish_at": "2027-03-28T02:30:00"}, "not_a_time", "publish_at"),
         ({"publish_at": "2027-03-28"}, "not_a_time", "publish_at"),
         ({"publish_at": "tomorrow"}, "not_a_time", "publish_at"),
@@ -164,6 +182,28 @@ def test_what_can_be_known_to_be_wrong_is_refused_with_its_field(
 ) -> None:
     found = refused(**arguments)
     assert (found.code, found.field) == (code, field)
+
+
+def test_an_image_is_frozen_with_what_its_first_bytes_say() -> None:
+    params = PublishParams.of(planned(with_image(proposal())).params)
+    assert (params.featured_image, params.image_type, params.image_bytes) == (PICTURE, "image/png", len(PNG))
+    assert params.image_sha256 == hashlib.sha256(PNG).hexdigest()
+    assert planned(with_image(proposal(), PNG + b"!")).params["proposal_hash"] != params.proposal_hash
+
+
+@pytest.mark.parametrize(
+    "content", [b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"", b"text", b"RIFF....WAVE", b"BM"]
+)
+def test_what_is_not_an_image_is_refused_whatever_it_is_called(content: bytes) -> None:
+    found = refused(offered=with_image(proposal(), content))
+    assert (found.code, found.field) == ("not_an_image", "featured_image")
+
+
+def test_an_image_that_is_too_large_is_refused_with_the_limit() -> None:
+    offered = with_image(proposal())
+    stored = {"featured_image": replace(offered.stored["featured_image"], size=IMAGE_BYTES_MAX + 1)}
+    found = refused(offered=replace(offered, stored=stored))
+    assert (found.code, found.field, found.limit) == ("too_long", "featured_image", IMAGE_BYTES_MAX)
 
 
 def test_a_refusal_for_length_says_the_limit_and_what_it_was() -> None:

@@ -10,17 +10,33 @@ from execution.core.command import Context
 from execution.core.failures import Absent, Answer, FailureClass, Lost, Receipt, Sighting, Unprepared
 from execution.core.identity import BusinessKey, marker
 from execution.core.quiescence import Bounds
-from execution.ports import Article, ContentVersion, Message, Ports, PublicationRecord, PullRequest
-from execution.proposal import Proposal
+from execution.ports import (
+    Article,
+    Check,
+    ContentVersion,
+    Event,
+    Image,
+    Message,
+    Ports,
+    PublicationRecord,
+    PullRequest,
+)
+from execution.proposal import Proposal, Stored
 from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
 from execution.sagas.publish_plan import PublishSettings, SiteRules, plan
 
 BOUNDS = Bounds()
 NOTHING = Previous()
 SETTINGS = PublishSettings(
-    sites={"blog": SiteRules(url="https://blog.example/{slug}/"), "shop": SiteRules()},
+    sites={
+        "blog": SiteRules(url="https://blog.example/{slug}/", purge=("{url}", "https://blog.example/"), purge_batch=2),
+        "shop": SiteRules(),
+    },
     lists={"team": ("Ann@example.org", "bob@example.org"), "all": ("ann@Example.org", "cy@example.org")},
+    webhooks=frozenset({"hook", "other-hook"}),
     publications=True,
+    monitoring=True,
+    monitoring_tags=("prod",),
     mail=True,
     mail_domain="remit.example",
 )
@@ -39,6 +55,9 @@ DRAFT = Receipt(
     reference="https://blog.example/?p=7",
     data={"status": "draft", "slug": "remit-x", "raw_hash": "h1"},
 )
+PNG = b"\x89PNG\r\n\x1a\n" + b"." * 40
+PICTURE = "artifact://sha256/" + hashlib.sha256(PNG).hexdigest()
+UPLOADED = Receipt(resource_id="12", version="v-image", reference="https://blog.example/x.png")
 PUBLISHED = Receipt(resource_id="7", version="v-public", reference="https://blog.example/how-to-brew/")
 
 
@@ -52,6 +71,14 @@ def proposal(content: str = "# Hello\n\nworld", *, version: int = 1, site: str =
         arguments={"title": "How to brew", **arguments},
         content=content.encode(),
     )
+
+
+def with_image(offered: Proposal, content: bytes = PNG) -> Proposal:
+    """The proposal with a featured image, as intake hands it to the plan."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    stored = {"featured_image": Stored(sha256=sha256, size=len(content), head=content[:64])}
+    named = {**offered.arguments, "featured_image": f"artifact://sha256/{sha256}"}
+    return replace(offered, arguments=named, stored=stored)
 
 
 def planned(
@@ -107,6 +134,9 @@ class Site:
     async def observe_draft(self, *, marker: str, article: Article, known_id: str | None) -> Sighting:
         return self._seen("observe_draft", marker=marker, article=article, known_id=known_id)
 
+    async def complete_draft(self, *, post_id: str, expected_version: str, article: Article) -> Request:
+        return self._request("complete_draft", post_id=post_id, expected_version=expected_version, article=article)
+
     async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Request:
         return self._request("publish", post_id=post_id, expected_version=expected_version, article=article)
 
@@ -135,6 +165,34 @@ class Site:
 
     async def find_public(self, *, slug: str) -> Sighting:
         return self._seen("find_public", slug=slug)
+
+
+@dataclass
+class Library:
+    """A media library port. `sees` holds the sighting that each read answers."""
+
+    sees: dict[str, Sighting] = field(default_factory=dict)
+    calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+
+    def upload(self, *, marker: str, image: Image, content: bytes) -> Request:
+        self.calls.append(("upload", {"marker": marker, "image": image, "content": content}))
+        return Request(self.calls[-1])
+
+    async def observe_image(self, *, marker: str, image: Image, known_id: str | None) -> Sighting:
+        self.calls.append(("observe_image", {"marker": marker, "image": image, "known_id": known_id}))
+        return self.sees.get("observe_image", Absent())
+
+    async def complete(self, *, media_id: str, image: Image) -> Request:
+        self.calls.append(("complete", {"media_id": media_id, "image": image}))
+        return Request(self.calls[-1])
+
+    def delete(self, *, media_id: str, expected_version: str) -> Request:
+        self.calls.append(("delete", {"media_id": media_id, "expected_version": expected_version}))
+        return Request(self.calls[-1])
+
+    async def observe_deleted(self, *, media_id: str, expected_version: str) -> Sighting:
+        self.calls.append(("observe_deleted", {"media_id": media_id, "expected_version": expected_version}))
+        return self.sees.get("observe_deleted", Absent())
 
 
 @dataclass
@@ -204,6 +262,39 @@ class Shelf:
 
 
 @dataclass
+class Pages:
+    """A cache port."""
+
+    calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    sees: Sighting = Absent()  # noqa: RUF009 (a frozen value)
+    bounds: Bounds = BOUNDS
+
+    def purge(self, addresses: tuple[str, ...]) -> Request:
+        self.calls.append(("purge", {"addresses": addresses}))
+        return Request(self.calls[-1])
+
+    async def observe(self, addresses: tuple[str, ...], purged: Receipt) -> Sighting:
+        self.calls.append(("observe", {"addresses": addresses, "purged": purged}))
+        return self.sees
+
+
+@dataclass
+class Watch:
+    """A monitoring port."""
+
+    calls: list[tuple[str, Check]] = field(default_factory=list)
+    bounds: Bounds = BOUNDS
+
+    def register(self, check: Check) -> Request:
+        self.calls.append(("register", check))
+        return Request(("register", {"check": check}))
+
+    async def observe(self, check: Check) -> Sighting:
+        self.calls.append(("observe", check))
+        return Absent()
+
+
+@dataclass
 class Relay:
     """A mail port."""
 
@@ -216,7 +307,19 @@ class Relay:
 
 
 @dataclass
-class Stored:
+class Receiver:
+    """A webhook port."""
+
+    sent: list[Event] = field(default_factory=list)
+    bounds: Bounds = BOUNDS
+
+    def send(self, event: Event) -> Request:
+        self.sent.append(event)
+        return Request(("send", {"event": event}))
+
+
+@dataclass
+class Contents:
     """A content store."""
 
     content: dict[str, bytes]
@@ -234,8 +337,12 @@ class World:
     plan: Plan
     site: Site = field(default_factory=Site)
     shelf: Shelf = field(default_factory=Shelf)
+    library: Library = field(default_factory=Library)
     table: Table = field(default_factory=Table)
     relay: Relay = field(default_factory=Relay)
+    pages: Pages = field(default_factory=Pages)
+    watch: Watch = field(default_factory=Watch)
+    receiver: Receiver = field(default_factory=Receiver)
     receipts: dict[str, Receipt] = field(default_factory=dict)
     generation: str = ""
     sources: dict[str, bytes] = field(default_factory=dict)
@@ -243,11 +350,15 @@ class World:
     @property
     def ports(self) -> Ports:
         return Ports(
-            artifacts=Stored({**self.plan.artifacts, **self.sources}),
+            artifacts=Contents({PICTURE: PNG, **self.plan.artifacts, **self.sources}),
             wordpress={"blog": self.site},
+            caches={"blog": self.pages},
+            media={"blog": self.library},
             repository=self.shelf,
             publications=self.table,
+            monitoring=self.watch,
             mail=self.relay,
+            webhooks={"hook": self.receiver},
         )
 
     def context(self, name: str, **changed: Any) -> Context:

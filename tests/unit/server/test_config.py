@@ -68,6 +68,81 @@ def test_a_limit_needs_somebody_who_enforces_it() -> None:
     assert "max_run_source" in complaint(SITE + "max_run_s = 30").fix
 
 
+CLOUDFLARE = SITE + f'[site.blog.cloudflare]\nzone = "{"0" * 32}"\ntoken_file = "token"\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "where", "problem"),
+    [
+        ('purge = ["/feed/"]', "purge", "not an address"),
+        ("purge = []", "purge", "at least 1 item"),
+        ("batch = 101", "batch", "the plan allows 100"),
+        ("plan_limit = 501", "plan_limit", "less than or equal to 500"),
+        (f"purge = {[f'https://b.example/{n}/' for n in range(121)]}", "purge", "5 requests"),
+        ('batch = 1\npurge = ["{url}", "{url}amp/", "https://b.example/"]', "purge", "5 requests"),
+    ],
+)
+def test_a_purge_that_could_not_be_made_is_refused_before_anything_is_published(
+    lines: str, where: str, problem: str
+) -> None:
+    error = complaint(CLOUDFLARE + lines)
+    assert error.where.endswith(f"site.blog.cloudflare.{where}")
+    assert problem in error.problem
+
+
+@pytest.mark.parametrize("tag", ["two words", "", "x" * 51])
+def test_a_tag_is_one_short_word(tag: str) -> None:
+    assert complaint(MINIMAL + f'[monitoring]\nurl = "sqlite://"\ntags = ["{tag}"]').where.endswith("monitoring.tags.0")
+
+
+def test_the_key_of_a_monitoring_service_comes_from_a_private_file(tmp_path: Path) -> None:
+    secret = tmp_path / "key"
+    secret.write_text("s3cret\n")
+    secret.chmod(0o600)
+    text = MINIMAL + '[monitoring]\nkind = "healthchecks"\nurl = "https://checks.example"\napi_key_file = "key"'
+    config = load_config(home_with(tmp_path, text))
+    key = config.monitoring_key()
+    assert key is not None
+    assert (key.value, config.monitoring_url().value) == ("s3cret", "https://checks.example")
+    assert secret in config.credential_files()
+
+
+@pytest.mark.parametrize(
+    "lines", ["", 'recipients = ["a@b.example"]\nurl = "https://hook.example/"', "recipients = []", "private = true"]
+)
+def test_a_list_is_of_people_or_a_receiver(lines: str) -> None:
+    assert complaint(MINIMAL + f"[notify.team]\n{lines}").problem == "not one kind of list"
+
+
+def test_the_secret_of_a_receiver_comes_from_a_private_file(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("whsec_x\n")
+    secret.chmod(0o600)
+    lists = '[notify.hook]\nurl = "https://hook.example/"\nsecret_file = "secret"'
+    config = load_config(home_with(tmp_path, MINIMAL + lists))
+    assert config.webhook_secret("hook").value == "whsec_x"
+    assert secret in config.credential_files()
+    without = load_config(home_with(tmp_path, MINIMAL + lists.replace('secret_file = "secret"', "")))
+    with pytest.raises(ConfigError, match="secret"):
+        without.webhook_secret("hook")
+
+
+def test_the_configuration_that_the_readme_shows_is_accepted() -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    shown = re.findall(r"^```toml\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    assert shown
+    assert parse_settings(SITE + "".join(shown), Path("remit.toml")).site["blog"].cloudflare is not None
+
+
+def test_a_zone_is_named_by_its_id() -> None:
+    assert complaint(CLOUDFLARE.replace("0" * 32, "blog.example")).where.endswith("site.blog.cloudflare.zone")
+
+
+def test_the_most_that_can_be_purged_is_accepted() -> None:
+    most = [f"https://b.example/{n}/" for n in range(120)]
+    assert parse_settings(CLOUDFLARE + f"purge = {most}", Path("remit.toml")).site["blog"].cloudflare is not None
+
+
 def test_names_that_could_not_stand_in_a_business_key_are_refused() -> None:
     assert complaint(MINIMAL + '[site."My Blog"]\nurl = "https://b.example"\nuser = "u"').problem == "not a usable name"
 

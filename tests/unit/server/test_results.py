@@ -53,6 +53,7 @@ def view(names: tuple[str, ...] = NAMES) -> CommandView:
         updated_at_ms=1_700_000_000_000,
         publish_at_ms=1_700_000_000_000,
         publish_at_local="2027-10-31T02:30:00-03:00[America/Argentina/ComodRivadavia]",
+        trace_id=None,
         say_to_user="It is not known yet. " * 100,
         next_action="wait",
         next_poll_after_s=2.0,
