@@ -40,6 +40,7 @@ soak: $(VENV)/.dev ## the long proofs: many simulated schedules, then real proce
 
 services: ## install the system services that the test beds start (root, Debian)
 	tests/testbeds/services_install.sh
+	tests/testbeds/clients_install.sh
 
 # The locks are universal (markers for other Pythons and systems) and name no index.
 lock: $(VENV)/.dev ## resolve the dependencies anew

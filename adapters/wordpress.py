@@ -193,6 +193,12 @@ class WordPressSite:
             return post
         return await self._absent() if isinstance(post, Gone) else Present(receipt=post.receipt())
 
+    async def texts(self, *, post_id: str) -> Mapping[str, str] | CannotTell:
+        post = await self._read.by_id(post_id)
+        if isinstance(post, CannotTell):
+            return post
+        return {} if isinstance(post, Gone) else {"title": post.title, "content": post.content, "excerpt": post.excerpt}
+
     async def find_public(self, *, slug: str) -> Sighting:
         rows = await self._read.by_slugs((slug,))
         if isinstance(rows, CannotTell):

@@ -20,7 +20,8 @@ from execution.proposal import Proposal
 class Previous:
     """What our own journal knows about the object: the newest version that reached its pivot.
 
-    `version` 0 means none. post_id, external_version, url and slug are of our last verified write; `live` is False
+    `version` 0 means none. post_id, external_version, url and slug are of our last verified write, plan is what was
+    frozen for it; `live` is False
     after a withdrawal.
     """
 
@@ -31,6 +32,7 @@ class Previous:
     slug: str | None = None
     live: bool = False
     command_id: str | None = None
+    plan: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

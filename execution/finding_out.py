@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from execution.comparing import evidence
 from execution.core import decide
 from execution.core.apply import apply, landed_receipt, settle_found, sighting_body
 from execution.core.decide import Decision
@@ -29,11 +31,13 @@ async def verify(drive: Drive, command_id: str) -> Next:
         asked = drive.env.clock.now_ms()
         sighting = await drive.keeping(drive.env.performer.verify(action, drive.context(command_id), receipt))
     drive.learn(command_id, sighting)
+    texts = await evidence(drive, command_id, sighting)
 
     def change(draft: Draft) -> None:
         draft.note(command_id, Fact.VERIFIED, _body(sighting, action.system, asked, "verify"))
         at = drive.standing(draft.saga, command_id)
-        apply(draft, command_id, decide.after_verify(at, sighting, drive.jitter()), drive.horizon(draft.saga))
+        decision = replace(decide.after_verify(at, sighting, drive.jitter()), evidence=texts)
+        apply(draft, command_id, decision, drive.horizon(draft.saga))
 
     return await drive.commit(change)
 
@@ -45,6 +49,7 @@ async def reconcile(drive: Drive, command_id: str) -> Next:
     decision, asked, sighting = await _look(drive, command_id, second=False)
     if decision.again:
         decision, asked, sighting = await _look(drive, command_id, second=True)
+    decision = replace(decision, evidence=await evidence(drive, command_id, sighting))
     system = drive.action(command_id).system
 
     def change(draft: Draft) -> None:
@@ -77,26 +82,34 @@ async def _look(drive: Drive, command_id: str, *, second: bool) -> tuple[Decisio
 
 async def watch(drive: Drive, command_ids: tuple[str, ...]) -> Next:
     """The saga ended and quiescence passed: count our objects once more and settle the watch list."""
-    seen: list[tuple[str, int, Sighting | None]] = []
+    seen: list[tuple[str, int, Sighting | None, Mapping[str, Any]]] = []
     for command_id in command_ids:
         async with drive.turn(command_id):
             asked = drive.env.clock.now_ms()
-            seen.append((command_id, asked, await drive.observe(command_id)))
+            sighting = await drive.observe(command_id)
+        seen.append((command_id, asked, sighting, await evidence(drive, command_id, sighting)))
 
     def change(draft: Draft) -> None:
-        for command_id, asked, sighting in seen:
-            _watched(drive, draft, command_id, asked, sighting)
+        for command_id, asked, sighting, texts in seen:
+            _watched(drive, draft, command_id, asked, sighting, texts)
 
     return await drive.commit(change)
 
 
-def _watched(drive: Drive, draft: Draft, command_id: str, asked: int, sighting: Sighting | None) -> None:
+def _watched(
+    drive: Drive,
+    draft: Draft,
+    command_id: str,
+    asked: int,
+    sighting: Sighting | None,
+    texts: Mapping[str, Any],
+) -> None:
     undone = draft.root.state is not State.SUCCESS and draft.row(command_id).compensates is None
     finding = _not_undone(sighting) if undone else _not_as_it_was(sighting)
     if sighting is not None:
         draft.note(command_id, Fact.OBSERVED, _body(sighting, drive.action(command_id).system, asked, "watch"))
     if finding is not None:
-        kind, facts = finding
+        kind, facts = finding[0], {**finding[1], **texts}
         draft.note(command_id, Fact.FINDING_ADDED, {"kind": kind, **facts})
         open_review(draft, command_id, kind, facts, drive.horizon(draft.saga))
         draft.block(Blocker.FINDING_OPEN)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from execution.comparing import compared
 from execution.core.apply import apply, landed_receipt
 from execution.core.command import Approval
 from execution.core.decide import Decision
@@ -30,25 +32,30 @@ async def check_gate(drive: Drive, command_id: str) -> Next:
     gate = drive.definition.part(row.command_type)
     assert isinstance(gate, CheckGate)
     found = await drive.keeping(drive.env.performer.check(gate, drive.context(command_id)))
+    texts: Mapping[str, Any] = {}
+    if gate.compare is not None and isinstance(found, tuple) and any(f.code in gate.compares for f in found):
+        texts = await compared(drive, command_id, gate.compare)
 
     def change(draft: Draft) -> None:
         if isinstance(found, CannotTell):
             _gate_unread(drive, draft, command_id, gate, found)
         elif found:
-            _gate_findings(drive, draft, command_id, found)
+            _gate_findings(drive, draft, command_id, found, texts)
         else:
             draft.move(command_id, Trigger.SUCCEEDED)
 
     return await drive.commit(change)
 
 
-def _gate_findings(drive: Drive, draft: Draft, command_id: str, found: tuple[Finding, ...]) -> None:
+def _gate_findings(
+    drive: Drive, draft: Draft, command_id: str, found: tuple[Finding, ...], texts: Mapping[str, Any]
+) -> None:
     listed = [{"code": f.code, "where": f.where, "detail": f.detail} for f in found[:FINDINGS_MAX]]
     draft.note(command_id, Fact.FINDINGS, {"findings": listed})
     draft.move(command_id, Trigger.REFUSED, {"code": "findings"})
     draft.move(command_id, Trigger.PERSON_NEEDED)
     draft.set(command_id, error_class=FailureClass.BUSINESS, error_code=found[0].code)
-    facts = {"findings": listed}
+    facts = {"findings": listed, **texts}
     open_review(draft, command_id, ReviewKind.VALIDATION_FINDINGS, facts, drive.horizon(draft.saga))
 
 

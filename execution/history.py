@@ -57,4 +57,5 @@ def _previous(root: Command, pivot: Command) -> Previous:
         slug=receipt.get("data", {}).get("slug") or None,
         live=True,
         command_id=root.command_id,
+        plan=json.loads(root.params)["plan"],
     )

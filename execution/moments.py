@@ -30,6 +30,11 @@ class NotAMoment(ValueError):
         self.code = code
 
 
+def spelt(at_ms: int) -> str:
+    """Unix milliseconds as RFC 3339 in UTC, whole seconds."""
+    return datetime.fromtimestamp(at_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
+
+
 def zone_named(name: str) -> ZoneInfo:
     """The time zone with that name of the IANA database (Europe/Berlin, UTC). Raises NotAMoment."""
     try:

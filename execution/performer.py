@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from execution.core.command import Context
-from execution.core.definition import Action, ApprovalGate, CheckGate, Finding, Forward, Prepared
+from execution.core.definition import (
+    Action,
+    ApprovalGate,
+    CheckGate,
+    Compare,
+    Finding,
+    Forward,
+    Prepared,
+    ThreeWay,
+)
 from execution.core.failures import (
     Answer,
     CannotTell,
@@ -101,6 +110,11 @@ class Performer:
         """The read-back after success."""
         assert action.verify is not None
         return _sighting(await _guarded("verify", action.verify(self.ports, context, receipt), self.observe_deadline_s))
+
+    async def compare(self, compare: Compare[Ports], context: Context) -> ThreeWay | CannotTell:
+        """What a person is to compare."""
+        made = await _guarded("compare", compare(self.ports, context), self.observe_deadline_s)
+        return CannotTell(code=made.code) if isinstance(made, Unprepared | _Raised) else made
 
     async def check(self, gate: CheckGate[Ports], context: Context) -> tuple[Finding, ...] | CannotTell:
         """A check gate's findings."""

@@ -121,7 +121,7 @@ class IntakeRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """One step as people and agents see it."""
+    """One step as people and agents see it. key_strategy: by what its object is known as ours, where there are ways."""
 
     name: str
     kind: str
@@ -135,6 +135,7 @@ class StepView:
     error_code: str | None = None
     completed_at_ms: int | None = None
     next_check_at_ms: int | None = None
+    key_strategy: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from execution.core.command import Saga
-from execution.core.states import IN_DOUBT, Blocker, EffectClass, State
+from execution.core.states import IN_DOUBT, Blocker, CompensationState, EffectClass, Kind, State
+from execution.moments import spelt
 
 _SOON: Final = frozenset(
     {
@@ -26,11 +27,13 @@ _ENDINGS: Final = {
     "rejected": "An approver rejected it.",
     "approval_expired": "Nobody approved it in time.",
     "cancelled": "It was cancelled.",
-    "superseded": "A later version took its place.",
+    "superseded": "A later version was proposed in its place.",
     "revoked": "The authority to do it was revoked.",
     "abandoned": "A person decided to abandon it.",
 }
 
+
+_LOOK: Final = "A person must look at what was found there."
 
 _CORRECTABLE: Final = {
     "unknown_term": "A category or tag that it names does not exist on the site.",
@@ -61,14 +64,21 @@ def say_to_user(
     if saga.root.is_terminal:
         return _ended(saga, what, live, given_up)
     if live:
-        return f"{what} is published{_gaps(saga)}. {_still(word, unknown, review)}"
+        return f"{what} is published{_gaps(saga)}. {_still(word, unknown, review, live=True)} {_seen(saga)}"
     if _landed(saga):
         return f"{what} was published, and what stands there now is not what was published. A person must look."
     if _unfinished(saga):
         return f"{what} stands on the site and is not complete yet. Remit is completing it."
     if unproven:
         return f"It is not known yet whether {what} was published. {_finding_out(word)} Do not propose it elsewhere."
-    return f"{what} is not published. {_still(word, unknown, review)}"
+    return f"{what} is not published. {_still(word, unknown, review, live=False)}"
+
+
+def _seen(saga: Saga) -> str:
+    """A claim about the outside has an age: people may have changed it since."""
+    pivot = next(row for row in saga.members if row.effect_class is EffectClass.PIVOT)
+    assert pivot.verified_at_ms is not None, "what is live was verified"
+    return f"It was last seen there at {spelt(pivot.verified_at_ms)}."
 
 
 def _gaps(saga: Saga) -> str:
@@ -99,28 +109,46 @@ def _finding_out(word: str) -> str:
 
 def _ended(saga: Saga, what: str, live: bool, given_up: tuple[str, ...]) -> str:
     root = saga.root
+    found = f" {_LOOK}" if any(review.closed_at_ms is None for review in saga.reviews) else ""
     if root.state is State.SUCCESS:
-        gaps = f" These steps were given up by a person: {', '.join(given_up)}." if given_up else ""
+        gaps = (f" These steps were given up by a person: {', '.join(given_up)}." if given_up else "") + found
         if not live and _landed(saga):
             return f"{what} was published, and what stands there now is not what was published.{gaps}"
-        return f"{what} is {'published and verified' if live else 'done'}{_gaps(saga)}.{gaps}"
+        if live:
+            return f"{what} is published and verified{_gaps(saga)}.{gaps} {_seen(saga)}"
+        return f"{what} is done{_gaps(saga)}.{gaps}"
     why = _ENDINGS.get(root.ending or "", "It failed before it could be published.")
     why = _CORRECTABLE.get(root.error_code or "", why)
-    undone = " What had been prepared was undone." if root.state is State.COMPENSATED else ""
-    return f"{what} was not published. {why}{undone}"
+    left = " What had been prepared was undone." if root.state is State.COMPENSATED else _left_behind(saga)
+    return f"{what} was not published. {why}{left}{found}"
 
 
-def _still(word: str, unknown: tuple[str, ...], review: tuple[str, ...]) -> str:
+def _left_behind(saga: Saga) -> str:
+    """What was done and not undone is there, whatever the command came to."""
+    left = [
+        row.command_type
+        for row in saga.members
+        if row.compensates is None
+        and row.kind is Kind.STEP
+        and row.state is State.SUCCESS
+        and row.compensation_state is not CompensationState.DONE
+    ]
+    return f" The effect of {', '.join(left)} was not undone and remains." if left else ""
+
+
+def _still(word: str, unknown: tuple[str, ...], review: tuple[str, ...], *, live: bool) -> str:
     if unknown:
         return f"The outcome of {', '.join(unknown)} is not known yet; Remit is finding out."
     if review:
         return f"A person must decide about {', '.join(review)}."
+    it, waits = ("What remains", "What remains waits") if live else ("It", "It waits")
     waiting: dict[str, str] = {
-        Blocker.AWAITING_APPROVAL: "It waits for a person's approval.",
-        Blocker.HELD: "It is held by an operator.",
-        Blocker.AWAITING_AUTHORIZATION: "It waits for an operator's authorization.",
-        Blocker.SCHEDULED: "It waits for its scheduled time.",
-        Blocker.LOCKED: "It waits for another change of the same object.",
+        Blocker.AWAITING_APPROVAL: f"{waits} for a person's approval.",
+        Blocker.HELD: f"{it} is held by an operator.",
+        Blocker.AWAITING_AUTHORIZATION: f"{waits} for an operator's authorization.",
+        Blocker.SCHEDULED: f"{waits} for its scheduled time.",
+        Blocker.LOCKED: f"{waits} for another change of the same object.",
+        Blocker.FINDING_OPEN: _LOOK,
         State.COMPENSATING: "What had been prepared is being undone.",
     }
     return waiting.get(word, "The work goes on.")

@@ -13,7 +13,7 @@ from typing import Final
 
 from execution.catalog import Catalog
 from execution.core.apply import landed_receipt
-from execution.core.command import Command, Saga
+from execution.core.command import Command, Saga, receipt_of
 from execution.core.events import Event
 from execution.core.states import (
     IN_DOUBT,
@@ -177,7 +177,9 @@ def _word(saga: Saga) -> str:
     for blocker in _BLOCKING:
         if blocker in root.blocked_by and not (blocker is Blocker.AWAITING_APPROVAL and _decided(saga)):
             return blocker
-    return State.RETRY_PENDING if State.RETRY_PENDING in states else root.state
+    if State.RETRY_PENDING in states:
+        return State.RETRY_PENDING
+    return Blocker.FINDING_OPEN if Blocker.FINDING_OPEN in root.blocked_by else root.state
 
 
 def _decided(saga: Saga) -> bool:
@@ -282,7 +284,13 @@ def _step(row: Command) -> StepView:
         error_code=row.error_code,
         completed_at_ms=row.completed_at_ms,
         next_check_at_ms=row.next_check_at_ms or row.next_retry_at_ms,
+        key_strategy=_key_strategy(row),
     )
+
+
+def _key_strategy(row: Command) -> str | None:
+    known = receipt_of(row.receipt).data.get("key_strategy") if row.receipt else None
+    return known if isinstance(known, str) else None
 
 
 def _reviews(saga: Saga) -> list[ReviewView]:
@@ -353,7 +361,9 @@ def _retry_safe(folded: Folded) -> str:
         return "nothing_to_retry"
     if folded.unknown:
         return "not_before_reconciled"
-    return "person_decides" if folded.review else "automatic"
+    if folded.review:
+        return "person_decides"
+    return "not_before_reconciled" if folded.unproven else "automatic"
 
 
 def _direction(saga: Saga, folded: Folded) -> str:

@@ -7,7 +7,6 @@ anything is written, so that a key nobody configured approves nothing.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,14 +18,15 @@ from rich.console import RenderableType
 from capabilities import base64url
 from capabilities.keys import OperatorKey, decode_operator_key, sign_approval, verify_approval
 from execution.core.command import Approval, Saga
+from execution.core.states import Verdict
 from execution.gates import approval_statement, subject_of
 from execution.operations import OperationRefused
 from execution.store import artifacts
 from server.app import Installation
-from server.cli.output import CommandFailed, Exit, fields, line, visible
+from server.cli.output import CommandFailed, Exit, fields, line
+from server.comparing import unified
 from server.results import moment
 
-DIFF_LINES_MAX: Final = 400
 _AUTH: Final = frozenset({"proposer_cannot_approve"})
 _FIXES: Final = {
     "unknown_command": "See `remit ls`.",
@@ -65,11 +65,7 @@ class Shown:
 
     def diff(self) -> list[str]:
         """Lines of a unified difference between what is live and what is proposed."""
-        before = (self.live or "").splitlines()
-        changes = difflib.unified_diff(before, self.proposed.splitlines(), "live", "proposed", lineterm="", n=2)
-        listed = [visible(change) for change in changes]
-        more = len(listed) - DIFF_LINES_MAX
-        return listed if more <= 0 else [*listed[:DIFF_LINES_MAX], f"... and {more} lines more"]
+        return unified(self.live or "", self.proposed, ("live", "proposed"))
 
 
 @asynccontextmanager
@@ -177,9 +173,12 @@ def _check_aliases(at: Installation, shown: Shown, name: str) -> None:
 
 
 async def _live(at: Installation, saga: Saga) -> str | None:
-    """The content of the newest version of this article that our journal knows to be live."""
+    """The content that is live: as a person's ruling `rebase` took it for the new baseline, else that of the newest
+    version that our journal knows."""
     from execution.store.registry import Filter
 
+    if rebased := _rebased_on(saga):
+        return await _text(at, rebased)
     root = saga.root
     wanted = Filter(tenant=root.tenant, site=root.site, object_id=root.object_id)
     views = [view for view in await at.status.listed(wanted, 100) if view.live and view.command_id != root.command_id]
@@ -189,6 +188,14 @@ async def _live(at: Installation, saga: Saga) -> str | None:
     known = await at.status.saga(newest.command_id)
     subject = next((subject_of(a) for a in reversed(known.approvals)), {}) if known else {}
     return await _text(at, subject.get("content_ref", ""))
+
+
+def _rebased_on(saga: Saga) -> str | None:
+    for review in reversed(saga.reviews):
+        if review.verdict == Verdict.REBASE and review.closed_at_ms is not None:
+            compared = json.loads(review.facts).get("three_way") or ()
+            return next((each["live"] for each in compared if each["field"] == "content"), None)
+    return None
 
 
 async def _text(at: Installation, ref: str) -> str:

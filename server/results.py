@@ -7,11 +7,11 @@ order and the answer says so. Content is never in an answer, nor any text of a p
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from execution.moments import spelt
 from execution.proposal import CommandView, StepView
 from server.errors import Refusal
 
@@ -52,6 +52,7 @@ class Step(Result):
     error_code: str | None = None
     completed_at: str | None = None
     next_check_at: str | None = None
+    key_strategy: str | None = Field(default=None, description="slug or plugin: by what the object is known as ours")
 
 
 class Answers(Result):
@@ -132,6 +133,7 @@ class CommandLine(Result):
     state: str
     done: bool
     live: bool
+    verified_at: str | None = None
     created_at: str
 
 
@@ -263,6 +265,7 @@ def listing(views: Iterable[CommandView]) -> CommandList:
             state=view.state,
             done=view.done,
             live=view.live,
+            verified_at=moment(view.verified_at_ms),
             created_at=moment(view.created_at_ms) or "",
         )
         for view in views
@@ -296,9 +299,7 @@ def text(result: Result) -> str:
 
 def moment(at_ms: int | None) -> str | None:
     """Unix milliseconds as RFC 3339 in UTC, whole seconds."""
-    if at_ms is None:
-        return None
-    return datetime.fromtimestamp(at_ms // 1000, UTC).isoformat().replace("+00:00", "Z")
+    return None if at_ms is None else spelt(at_ms)
 
 
 def age(seconds: float) -> str:
@@ -336,6 +337,7 @@ def _step(step: StepView, detailed: bool) -> Step:
         error_code=step.error_code,
         completed_at=moment(step.completed_at_ms),
         next_check_at=moment(step.next_check_at_ms),
+        key_strategy=step.key_strategy,
     )
 
 

@@ -172,6 +172,14 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="On a real WordPress two versions stand as approved, and a person's edit stops the third.",
             source="The design, section 7",
         ),
+        "review.three-ways": Behaviour(
+            sentence="Who rules about a change sees what was approved, what stands there and what would be written.",
+            source="The design, law 11",
+        ),
+        "real.plugin": Behaviour(
+            sentence="With the shipped plugin a real WordPress refuses a second post and a write over a person's edit.",
+            source="The design, section 3; measured",
+        ),
         "publish.image": Behaviour(
             sentence="An image that a person stored is published with its article, and an unwound one leaves no file.",
             source="The design, section 7",
@@ -232,6 +240,22 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="What Prometheus is told agrees with what happened, and names nobody.",
             source="The security rules, section 5, threat 52",
         ),
+        "mcp.conformance": Behaviour(
+            sentence="What the MCP conformance suite demands of such a server passes; the rest has a written reason.",
+            source="MCP 2026-07-28 and 2025-11-25, conformance requirements",
+        ),
+        "mcp.older-clients": Behaviour(
+            sentence="Older MCP clients publish once over stdio and HTTP.",
+            source="The design, section 11",
+        ),
+        "mcp.inspector": Behaviour(
+            sentence="The Inspector lists and calls the tools.",
+            source="The design, section 11",
+        ),
+        "trace.linked": Behaviour(
+            sentence="The trace of a proposal is kept and shown with it, and later work is linked to it.",
+            source="MCP, _meta; W3C Trace Context; OpenTelemetry, links",
+        ),
         "http.end": Behaviour(
             sentence="A gateway that ends answers who waits, and what it acknowledged is on disk.",
             source="The design, laws 13 and 14",
@@ -259,6 +283,14 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
         "review.many": Behaviour(
             sentence="Many rulings are previewed, limited and paced, and each is put to the facts by itself.",
             source="Incident 90",
+        ),
+        "readme.front": Behaviour(
+            sentence="Behind the front that the README shows an agent elsewhere reaches the gateway over TLS.",
+            source="README",
+        ),
+        "answers.honest": Behaviour(
+            sentence="No answer to an agent reads as published when it is not, or as failed when something exists.",
+            source="The design, section 8 and law 16",
         ),
         "readme.commands": Behaviour(
             sentence="Every command of the README does what it says.",

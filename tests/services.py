@@ -48,6 +48,12 @@ DB_OWNER: Final = pwd.getpwuid(os.geteuid()).pw_name  # the account that the dat
 WORDPRESS_SOURCE: Final = Path("/usr/share/wordpress/wp-load.php")
 
 
+THEME: Final = """\
+<!doctype html><title><?php wp_title(); ?></title><?php wp_head(); ?>
+<?php while (have_posts()) { the_post(); the_title('<h1>', '</h1>'); the_content(); }
+"""
+
+
 class ServiceDidNotStart(RuntimeError):
     """The test bed's own scripts failed; their output is in the message."""
 
@@ -207,6 +213,14 @@ class WordPress:
         fresh = armed.with_suffix(".new")
         fresh.write_text(json.dumps({"before_s": before_s, "after_s": after_s, "die": die}))
         fresh.rename(armed)
+
+    def with_theme(self) -> None:
+        """The distribution's WordPress comes without a theme, and shows readers nothing: it gets the plainest one."""
+        ((name,),) = self.sql("SELECT option_value FROM wp_options WHERE option_name = 'template'")
+        theme = self.directory / "site/wp-content/themes" / name
+        theme.mkdir(parents=True, exist_ok=True)
+        (theme / "style.css").write_text("/* Theme Name: Plain */")
+        (theme / "index.php").write_text(THEME)
 
     @contextlib.contextmanager
     def key_plugin(self) -> Iterator[None]:

@@ -15,8 +15,9 @@ receipt in evidence outranks any ABSENT.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, assert_never
 
 from execution.core.definition import OnRefused
 from execution.core.failures import (
@@ -75,7 +76,7 @@ class Decision:
 
     moves: triggers in order, all in one commit. proceed: nothing stands in the way of the fence. receipt: to be
     recorded. retry_in_s: when the step is due again. review: open one of this kind. unwind: the saga turns back.
-    finding: success stays, and a person is told what is odd.
+    finding: success stays, and a person is told what is odd. evidence: further facts for whoever is asked.
     """
 
     moves: tuple[T, ...] = ()
@@ -90,6 +91,7 @@ class Decision:
     finding: ReviewKind | None = None
     difference: tuple[str, ...] = ()
     again: bool = False
+    evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
 def after_answer(at: Standing, answer: Answer, jitter: float) -> Decision:

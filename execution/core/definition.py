@@ -85,7 +85,18 @@ def asks_to_write(prepared: Prepared) -> TypeGuard[AsksToWrite]:
     return hasattr(prepared, "may_write")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreeWay:
+    """One object's texts by field, for a person to compare. baseline: as approved and written last; live: as it stands;
+    ours: as it would be written."""
+
+    baseline: Mapping[str, str]
+    live: Mapping[str, str]
+    ours: Mapping[str, str]
+
+
 Forward = Callable[[P, Context], Awaitable[Prepared]]
+Compare = Callable[[P, Context], Awaitable[ThreeWay | CannotTell]]
 Observe = Callable[[P, Context], Awaitable[Sighting]]
 Verify = Callable[[P, Context, Receipt], Awaitable[Sighting]]
 
@@ -121,7 +132,8 @@ class Action(Generic[P]):
     attempt's fence (creates, and updates under an expected version). verify None: nothing to compare after success.
     adopts False: an object that carries our marker but no attempt of ours on record is FOREIGN. per_site: each site has
     a system of its own, with a pace of its own. mend: adds what is missing to an object of ours that a read-back found
-    unfinished (`Present.mendable`); it makes no second one.
+    unfinished (`Present.mendable`); it makes no second one. compare: reads what a person must see when the object is
+    not as expected.
     deadline_s bounds connect, write and answer.
     """
 
@@ -138,6 +150,7 @@ class Action(Generic[P]):
     lookup: LookupContract | None = None
     per_site: bool = False
     mend: Forward[P] | None = None
+    compare: Compare[P] | None = None
 
     def paced_as(self, site: str) -> str:
         """The name under which the system's pace is kept."""
@@ -196,12 +209,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckGate(Generic[P]):
-    """A gate that looks and judges; findings → a person."""
+    """A gate that looks and judges; findings → a person, with what `compare` reads about those in `compares`."""
 
     name: str
     check: Callable[[P, Context], Awaitable[tuple[Finding, ...] | CannotTell]]
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(attempts_max=5))
     when: Callable[[Mapping[str, Any]], bool] = lambda params: True
+    compare: Compare[P] | None = None
+    compares: frozenset[str] = frozenset()
     summary: str = ""
 
 

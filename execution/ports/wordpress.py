@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from execution.core.definition import Prepared
-from execution.core.failures import Sighting
+from execution.core.failures import CannotTell, Sighting
 from execution.core.quiescence import Bounds
 
 
@@ -95,6 +96,10 @@ class WordPress(Protocol):
 
     async def read(self, *, post_id: str) -> Sighting:
         """The post as it is now (authenticated, uncached): Present(receipt) or Absent."""
+        ...
+
+    async def texts(self, *, post_id: str) -> Mapping[str, str] | CannotTell:
+        """Title, content and excerpt as they stand now, for a person to compare; empty when there is no such post."""
         ...
 
     async def find_public(self, *, slug: str) -> Sighting:

@@ -12,7 +12,15 @@ from execution.ports import Ports
 from execution.sagas.publish_checks import findings
 from execution.sagas.publish_image import look_at_image
 from execution.sagas.publish_params import IMAGE, Mode, PublishParams, artifact_ref, content_of
-from execution.sagas.publish_wordpress import PUBLISH, draft_marker, draft_of, look_at_draft, site_of, target_of
+from execution.sagas.publish_wordpress import (
+    PUBLISH,
+    compare_target,
+    draft_marker,
+    draft_of,
+    look_at_draft,
+    site_of,
+    target_of,
+)
 
 VALIDATE: Final = "VALIDATE_PUBLICATION"
 APPROVAL: Final = "HUMAN_APPROVAL"
@@ -157,6 +165,8 @@ def _proposed(params: PublishParams) -> dict[str, Any]:
 VALIDATE_PUBLICATION: Final[CheckGate[Ports]] = CheckGate(
     name=VALIDATE,
     check=validate,
+    compare=compare_target,
+    compares=frozenset({"draft_changed", "live_changed"}),
     summary="title, address, content, links, structured data and the stored draft are in order",
 )
 

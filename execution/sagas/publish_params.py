@@ -43,10 +43,10 @@ class PublishParams:
     where the article is expected to appear, empty when the site's addresses are not configured. featured_image: the
     reference of stored bytes, and beside it what they are; None and empty without one. publish_at: RFC 3339 in UTC, and
     beside it as the site's clock shows it. recipients: addresses of the mail lists in `notify`; webhook: name of the
-    one that is a receiver. post_id and base_version: of the post that an UPDATE or REPUBLISH writes over. purge: what
-    the cache is to forget (`execution.sagas.purging`); purge_batch: how many of them go into one request. archive,
-    pull_request, publications, monitoring: whether the saga has those steps. require: names of optional fields that
-    this site insists on.
+    one that is a receiver. post_id and base_version: of the post that an UPDATE or REPUBLISH writes over; base: title,
+    excerpt and content_sha256 that were approved for it. purge: what the cache is to forget
+    (`execution.sagas.purging`); purge_batch: how many of them go into one request. archive, pull_request, publications,
+    monitoring: whether the saga has those steps. require: names of optional fields that this site insists on.
     """
 
     site: str
@@ -80,6 +80,7 @@ class PublishParams:
     mail_domain: str
     post_id: str | None
     base_version: str | None
+    base: Mapping[str, str]
     archive: bool
     pull_request: bool
     publications: bool

@@ -134,6 +134,7 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         mail_domain=settings.mail_domain,
         post_id=None if mode is Mode.FIRST else previous.post_id,
         base_version=base_version,
+        base={} if mode is Mode.FIRST else _base(previous),
         archive=settings.archive,
         pull_request=settings.archive and settings.pull_request,
         publications=settings.publications,
@@ -253,6 +254,12 @@ def _mode(arguments: Mapping[str, Any], version: int, previous: Previous) -> tup
     if previous.post_id is None or not base_version:
         raise IntakeRefused("base_version_required", field="base_version")
     return (Mode.UPDATE if previous.live else Mode.REPUBLISH), base_version
+
+
+def _base(previous: Previous) -> dict[str, str]:
+    """What was approved for the post that is to be written over; empty when we no longer know."""
+    known = {name: previous.plan.get(name) for name in ("title", "excerpt", "content_sha256")}
+    return {name: text for name, text in known.items() if isinstance(text, str)}
 
 
 def _publish_at(arguments: Mapping[str, Any]) -> datetime | None:

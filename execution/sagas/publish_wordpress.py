@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from execution.core.command import Context
-from execution.core.definition import Action, LookupContract, OnRefused, Prepared, Step
-from execution.core.failures import Absent, FailureClass, Foreign, Present, Receipt, Sighting, Unprepared
+from execution.core.definition import Action, LookupContract, OnRefused, Prepared, Step, ThreeWay
+from execution.core.failures import Absent, CannotTell, FailureClass, Foreign, Present, Receipt, Sighting, Unprepared
 from execution.core.retry import RetryPolicy
 from execution.core.states import EffectClass, Repeat
 from execution.ports import Ports, WordPress
-from execution.sagas.publish_params import Mode, PublishParams, article_of, resource, step_marker
+from execution.sagas.publish_params import Mode, PublishParams, article_of, artifact_ref, resource, step_marker
 
 SYSTEM: Final = "wordpress"
 DRAFT: Final = "CREATE_WORDPRESS_DRAFT"
@@ -100,6 +100,29 @@ def _thrown_away(seen: Sighting, draft: Receipt) -> Sighting:
             return Foreign(code="untrashed", receipt=receipt)
         case _:
             return seen
+
+
+async def _compare_draft(ports: Ports, context: Context) -> ThreeWay | CannotTell:
+    return await _compare(ports, context, draft_of(context).resource_id)
+
+
+async def compare_target(ports: Ports, context: Context) -> ThreeWay | CannotTell:
+    """The post that the pivot writes to."""
+    return await _compare(ports, context, target_of(context, PublishParams.of(context.params)).post_id)
+
+
+async def _compare(ports: Ports, context: Context, post_id: str) -> ThreeWay | CannotTell:
+    """What stands there beside what is to be written, and what was approved for it last."""
+    params, article = PublishParams.of(context.params), await article_of(ports, context)
+    ours = {"title": article.title, "content": article.content, "excerpt": article.excerpt}
+    live = await site_of(ports, context).texts(post_id=post_id)
+    if isinstance(live, CannotTell):
+        return live
+    if post_id != params.post_id or not params.base:
+        return ThreeWay(baseline=ours, live=live, ours=ours)
+    content = await ports.artifacts.get(artifact_ref(params.base["content_sha256"]))
+    baseline = {**params.base, "content": content.decode()}
+    return ThreeWay(baseline={name: baseline[name] for name in ours}, live=live, ours=ours)
 
 
 async def _verify_draft(ports: Ports, context: Context, receipt: Receipt) -> Sighting:
@@ -188,6 +211,7 @@ CREATE_WORDPRESS_DRAFT: Final[Step[Ports]] = Step(
         repeat=Repeat.NEVER,
         lookup=_BY_MARKER,
         mend=_complete,
+        compare=_compare_draft,
     ),
     compensation=Action(
         system=SYSTEM,
@@ -199,6 +223,7 @@ CREATE_WORDPRESS_DRAFT: Final[Step[Ports]] = Step(
         repeat=Repeat.NEVER,
         retry=RetryPolicy(attempts_max=5, base_s=2.0),
         lookup=_BY_ID,
+        compare=_compare_draft,
     ),
     compensation_type=TRASH_DRAFT,
     compensable_while="the draft is as we stored it and not public",
@@ -221,6 +246,7 @@ PUBLISH_WORDPRESS_POST: Final[Step[Ports]] = Step(
         repeat=Repeat.NEVER,
         lookup=_BY_ID,
         mend=_publish_again,
+        compare=compare_target,
     ),
     resource=resource,
     on_refused=OnRefused.UNWIND,

@@ -104,7 +104,7 @@ def _ours(at: Schedule) -> list[Effect]:
 
 
 def _duplicates(at: Schedule) -> None:
-    """One landing per key, and one more of the pivot for each further yes that a person gave to it."""
+    """One landing per key; one more of the pivot for each further yes, and for each landing that the site left half."""
     counted = Counter((effect.operation, effect.key, effect.digest) for effect in _ours(at))
     yes = Counter(approval.request_digest for approval in at.witness.approvals.values())
     for (operation, key, digest), times in counted.items():
@@ -114,6 +114,7 @@ def _duplicates(at: Schedule) -> None:
         allowed = max(1, yes[digest]) if operation == "publish" else 1
         if operation == "publish" and at.world.touched(key):
             allowed += 1
+        allowed += sum(e.half and (e.key, e.digest) == (key, digest) for e in at.world.effects("publish"))
         at.witness.expect(
             law,
             times <= allowed,

@@ -17,6 +17,7 @@ from execution.core.definition import Prepared
 from execution.core.failures import (
     Absent,
     Answer,
+    CannotTell,
     FailureClass,
     Foreign,
     Landed,
@@ -37,7 +38,7 @@ TRASHED: Final = "__trashed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """One post. `owner` is who wrote it last."""
+    """One post. owner is who wrote it last; not whole: what the site writes after the row (terms) is missing."""
 
     post_id: int
     status: str
@@ -48,6 +49,7 @@ class Post:
     key: str = ""
     revision: int = 1
     owner: str = "remit"
+    whole: bool = True
 
     @property
     def raw_hash(self) -> str:
@@ -98,7 +100,8 @@ class Site:
         return self.wire.request("create_draft", marker, fields, lambda request: self._create(request, marker, article))
 
     async def complete_draft(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
-        return self._put(post_id, expected_version, article)
+        number, fields = int(post_id), {"post_id": post_id, **asdict(article)}
+        return self.wire.request("complete", post_id, fields, lambda request: self._complete(request, number))
 
     async def publish(self, *, post_id: str, expected_version: str, article: Article) -> Prepared:
         return self._put(post_id, expected_version, article)
@@ -120,11 +123,14 @@ class Site:
             alive = [post for post in ours if post.status != "trash"]
             if alive:
                 first = known if known is not None and known.status != "trash" else alive[0]
-                named = self._differing(first, article)
-                missing = () if first.status == "draft" else ("status",)
-                difference = (*named, *missing)
-                rows = len(alive)
-                return Present(receipt=first.receipt(), rows=rows, complete=not missing, difference=difference)
+                lacking = (*(() if first.status == "draft" else ("status",)), *_lacking(first))
+                return Present(
+                    receipt=first.receipt(),
+                    rows=len(alive),
+                    complete=not lacking,
+                    mendable=not first.whole and first.status == "draft",
+                    difference=(*self._differing(first, article), *lacking),
+                )
             if ours:
                 return Foreign(code="trashed", receipt=ours[0].receipt())
             holder = _holder(posts, article.slug)
@@ -142,10 +148,14 @@ class Site:
                 return Foreign(code="gone", receipt=None if post is None else post.receipt())
             approved = {raw_hash(article.title, article.content, article.excerpt), baseline_hash}
             if post.status == "publish" and post.raw_hash in approved:
-                lacking = () if post.slug == article.slug else ("slug",)
+                lacking = (*(() if post.slug == article.slug else ("slug",)), *_lacking(post))
                 if not lacking or post.version != expected_version:
-                    difference = (*self._differing(post, article), *lacking)
-                    return Present(receipt=post.receipt(), complete=not lacking, difference=difference)
+                    return Present(
+                        receipt=post.receipt(),
+                        complete=not lacking,
+                        mendable=not post.whole,
+                        difference=(*self._differing(post, article), *lacking),
+                    )
             if post.version != expected_version:
                 return Foreign(code="changed", receipt=post.receipt(), difference=self._differing(post, article))
             holder = _holder(posts, article.slug, but=post.post_id)
@@ -174,6 +184,10 @@ class Site:
             return Absent() if post is None else Present(receipt=post.receipt())
 
         return await self.wire.read(look)
+
+    async def texts(self, *, post_id: str) -> Mapping[str, str] | CannotTell:
+        post = self.posts.get(int(post_id))
+        return {} if post is None else {"title": post.title, "content": post.content, "excerpt": post.excerpt}
 
     async def find_public(self, *, slug: str) -> Sighting:
         def look(at_s: float) -> Sighting:
@@ -237,6 +251,7 @@ class Site:
             content=self._stored(article),
             excerpt=article.excerpt,
             key=marker if self.plugin else "",
+            whole=not request.half,
         )
         self._set(post)
         self._note(request, "create_draft", marker, "", str(number))
@@ -257,9 +272,19 @@ class Site:
             excerpt=article.excerpt,
             revision=post.revision + 1,
             owner="remit",
+            whole=not request.half,
         )
         self._set(new)
         self._note(request, "publish", str(number), post.version, new.version)
+        return Landed(receipt=new.receipt())
+
+    def _complete(self, request: Request, number: int) -> Answer:
+        post = self.posts.get(number)
+        if post is None or post.status == "trash":
+            return Refused(failure=FailureClass.CONFLICT, code="gone")
+        new = replace(post, whole=not request.half, revision=post.revision + 1)
+        self._set(new)
+        self._note(request, "complete", str(number), post.version, new.version)
         return Landed(receipt=new.receipt())
 
     def _trash(self, request: Request, number: int) -> Answer:
@@ -287,6 +312,7 @@ class Site:
             by="remit" if request else "person",
             was=was,
             now=now,
+            half=request is not None and request.half,
         )
         self.wire.log.effects.append(effect)
 
@@ -301,6 +327,10 @@ class Site:
     def _differing(self, post: Post, article: Article) -> tuple[str, ...]:
         stored = (("title", post.title), ("content", post.content), ("excerpt", post.excerpt))
         return tuple(name for name, value in stored if value != getattr(article, name))
+
+
+def _lacking(post: Post) -> tuple[str, ...]:
+    return () if post.whole else ("tags",)
 
 
 def _trashed(post: Post) -> Post:

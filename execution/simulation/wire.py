@@ -24,6 +24,8 @@ from execution.simulation.loop import Process, VirtualLoop, current_process
 T = TypeVar("T")
 SOURCE: Final = "the model ends it"
 READ_GIVES_UP_S: Final = 4.0
+HALVED: Final = "01234567"
+"""First digits of the requests of which an error after the effect leaves half: no number is drawn for it."""
 HASTE_S: Final = 0.2
 """Latency of an ordinary exchange, each way."""
 
@@ -96,7 +98,8 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Something that changed in an external system. `was` and `now` say what, for the laws."""
+    """Something that changed in an external system. was and now say what, for the laws. half: the system's process
+    ended before it had written all that it was asked to."""
 
     at_s: float
     system: str
@@ -107,6 +110,7 @@ class Effect:
     by: str = "remit"
     was: str = ""
     now: str = ""
+    half: bool = False
 
 
 @dataclass(slots=True)
@@ -172,6 +176,7 @@ class Request:
         self.key = key
         self.process = current_process()
         self.sent_at_s: float | None = None
+        self.half = False
         self._work = work
         self._connected_at_s: float | None = None
         text = canonical([wire.system, operation, dict(fields)])
@@ -275,6 +280,7 @@ class Request:
         flying[self.number] -= 1
         if not flying[self.number]:
             del flying[self.number]
+        self.half = fate is Fate.ERROR_AFTER_EFFECT and self._digest[0] in HALVED
         found = self._work(self)
         if answer is None:
             return

@@ -59,10 +59,12 @@ def show(
 ) -> None:
     """One question with everything that is needed to answer it, as the journal last saw it or as it is now."""
     from server.cli.showing import document_of, rendered
+    from server.comparing import read_compared
 
     async def work(at: Installation) -> None:
         found = await _case(at, review_id, look=look)
-        Output(as_json).show(document_of(found, at.config), *rendered(found, at.config))
+        compared = await read_compared(at.store, found.facts)
+        Output(as_json).show(document_of(found, compared, at.config), *rendered(found, compared, at.config))
 
     with_installation(home, work)
 

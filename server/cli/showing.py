@@ -9,11 +9,12 @@ from rich.console import RenderableType
 
 from execution.case import Case, Record, Tried
 from server.cli.output import fields, line, table
+from server.comparing import Compared
 from server.config import Config
 from server.results import age, moment
 
 
-def document_of(case: Case, config: Config) -> dict[str, Any]:
+def document_of(case: Case, compared: tuple[Compared, ...], config: Config) -> dict[str, Any]:
     """For programs. Names stay as they are in the journal; nothing is left out that a person is shown."""
     found, root, row = case.review, case.saga.root, case.row
     return {
@@ -32,6 +33,7 @@ def document_of(case: Case, config: Config) -> dict[str, Any]:
         "age_s": case.age_s,
         "may_rule": sorted(config.settings.operator),
         "facts": dict(case.facts),
+        "compared": [asdict(each) for each in compared],
         "versions": dict(case.versions),
         "agreeing": [list(names) for names in case.agreeing],
         "records": [_plain(asdict(record)) for record in case.records],
@@ -72,7 +74,7 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if value not in (None, ())}
 
 
-def rendered(case: Case, config: Config) -> list[RenderableType]:
+def rendered(case: Case, compared: tuple[Compared, ...], config: Config) -> list[RenderableType]:
     """For a person: what it is about, what is known, what was done, and what each answer would do."""
     found, root = case.review, case.saga.root
     step = case.saga.member(found.command_id).command_type
@@ -87,12 +89,13 @@ def rendered(case: Case, config: Config) -> list[RenderableType]:
         ("ruling", f"{found.verdict} by {found.closed_by}" if found.verdict else None),
         ("last said", found.reason),
     ]
-    facts = [(name, _told(value)) for name, value in case.facts.items() if value]
+    facts = [(name, _told(value)) for name, value in case.facts.items() if value and name != "three_way"]
     told: list[RenderableType] = [line("\nFacts", "bold"), fields(facts)] if facts else []
     return [
         fields(head),
         *told,
         *_versions(case),
+        *(shown for each in compared for shown in _three_ways(each)),
         line("\nWhat each system holds", "bold"),
         table(["step", "record", "seen", "asked", "how"], [_record(record) for record in case.records]),
         line("\nWhat was done", "bold"),
@@ -107,6 +110,16 @@ def _versions(case: Case) -> list[RenderableType]:
         return []
     same = "; ".join(" = ".join(names) for names in case.agreeing if len(names) > 1) or "none agree"
     return [line("\nVersions", "bold"), fields([*case.versions.items(), ("which match", same)])]
+
+
+def _three_ways(each: Compared) -> list[RenderableType]:
+    changed = each.changed or ["(nothing)"]
+    return [
+        line(f"\n{each.field.capitalize()}: what was changed since it was approved", "bold"),
+        *(line(f"  | {text}") for text in changed),
+        line(f"\n{each.field.capitalize()}: what this version would change", "bold"),
+        *(line(f"  | {text}") for text in each.ours or ["(nothing)"]),
+    ]
 
 
 def _record(record: Record) -> tuple[object, ...]:

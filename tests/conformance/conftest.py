@@ -28,6 +28,7 @@ async def keyed_bed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
     """A WordPress site with the must-use plugin that holds a business key per post."""
     if request.param == "real":
         wordpress = request.getfixturevalue("wordpress")
+        wordpress.with_theme()
         with wordpress.key_plugin():
             yield real_bed(wordpress)
     else:

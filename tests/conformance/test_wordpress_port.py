@@ -3,6 +3,7 @@
 import pytest
 
 from adapters.wordpress import WordPressSite
+from execution.content import with_structured_data
 from execution.core.failures import (
     Absent,
     CannotTell,
@@ -144,6 +145,35 @@ async def test_terms_are_resolved_by_name_and_a_draft_without_them_is_not_comple
         await bed.person("POST", f"/wp/v2/posts/{receipt.resource_id}", {"tags": []})
         seen = present(await site.observe_draft(marker=marker, article=article, known_id=None))
         assert (seen.complete, seen.difference) == (False, ("tags",))
+
+
+async def test_what_a_draft_lacks_is_added_to_that_draft(bed: Bed) -> None:
+    name = f"later {fresh_marker()[:8]}"
+    await bed.person("POST", "/wp/v2/tags", {"name": name})
+    async with bed.site() as site:
+        marker, article = fresh_marker(), fresh_article(tags=(name,))
+        receipt = await drafted(site, article, marker)
+        await bed.person("POST", f"/wp/v2/posts/{receipt.resource_id}", {"tags": []})
+        seen = present(await site.observe_draft(marker=marker, article=article, known_id=None))
+        assert (seen.complete, seen.mendable) == (False, True)
+        look = {"post_id": receipt.resource_id, "expected_version": seen.receipt.version}
+        assert isinstance(await carry_out(await site.complete_draft(**look, article=article)), Landed)
+        seen = present(await site.observe_draft(marker=marker, article=article, known_id=None))
+        assert (seen.complete, seen.rows, seen.receipt.data["status"]) == (True, 1, "draft")
+
+
+async def test_structured_data_stays_with_an_editor_and_is_missed_with_an_author(bed: Bed) -> None:
+    html = with_structured_data("<p>x</p>", {"@context": "https://schema.org", "name": "a < b & c"}, "html")
+    article = fresh_article(content=html)
+    async with bed.site() as site:
+        marker = fresh_marker()
+        await drafted(site, article, marker)
+        assert present(await site.observe_draft(marker=marker, article=article, known_id=None)).difference == ()
+    async with bed.site("author", own_posts_only=True) as site:
+        marker = fresh_marker()
+        await drafted(site, article, marker)
+        seen = present(await site.observe_draft(marker=marker, article=article, known_id=None))
+        assert (seen.complete, seen.difference) == (True, ("content", "structured_data"))
 
 
 async def test_an_unknown_term_stops_the_request_before_it_is_built(bed: Bed) -> None:
@@ -331,46 +361,3 @@ async def test_a_live_post_is_hands_off_for_a_compensation(bed: Bed) -> None:
         for version in (draft.version, live.version):
             seen = foreign(await site.observe_trashed(post_id=draft.resource_id, expected_version=version))
             assert seen.code == "live"
-
-
-# The plugin that holds a business key
-
-
-async def test_with_the_plugin_a_second_create_is_doubt_that_the_read_back_resolves(keyed_bed: Bed) -> None:
-    async with keyed_bed.site(plugin=True) as site:
-        assert (site.key_strategy, await site.check()) == ("plugin", ())
-        marker, article = fresh_marker(), fresh_article()
-        assert await site.observe_draft(marker=marker, article=article, known_id=None) == Absent()
-        receipt = await drafted(site, article, marker)
-        again = await carry_out(await site.create_draft(marker=marker, article=article))
-        assert getattr(again, "code", "") == "already_exists"
-        assert await site.observe_draft(marker=marker, article=article, known_id=None) == Present(receipt=receipt)
-
-
-async def test_with_the_plugin_a_renamed_draft_is_still_ours(keyed_bed: Bed) -> None:
-    async with keyed_bed.site(plugin=True) as site:
-        marker, article = fresh_marker(), fresh_article()
-        receipt = await drafted(site, article, marker)
-        await keyed_bed.person("POST", f"/wp/v2/posts/{receipt.resource_id}", {"slug": f"other-{marker[:8]}"})
-        seen = present(await site.observe_draft(marker=marker, article=article, known_id=None))
-        assert (seen.rows, seen.receipt.resource_id) == (1, receipt.resource_id)
-
-
-async def test_with_the_plugin_a_stale_write_is_refused_by_the_site(keyed_bed: Bed) -> None:
-    async with keyed_bed.site(plugin=True) as site:
-        article = fresh_article()
-        draft = await drafted(site, article)
-        live = await published(site, draft, article)
-        stale = await site.publish(post_id=draft.resource_id, expected_version=draft.version, article=article)
-        if live.data["modified_gmt"] != draft.data["modified_gmt"]:
-            assert await carry_out(stale) == Refused(failure=FailureClass.CONFLICT, code="changed")
-        wrong = draft.version.replace(draft.version.split(".")[-1], "MjAwMC0wMS0wMSAwMDowMDowMC94")
-        prepared = await site.publish(post_id=draft.resource_id, expected_version=wrong, article=article)
-        assert await carry_out(prepared) == Refused(failure=FailureClass.CONFLICT, code="changed")
-
-
-async def test_without_the_plugin_the_plugin_strategy_proves_no_absence(bed: Bed) -> None:
-    async with bed.site(plugin=True) as site:
-        assert await site.check() == ("plugin_missing",)
-        seen = await site.observe_draft(marker=fresh_marker(), article=fresh_article(), known_id=None)
-        assert seen == CannotTell(code="plugin_missing")

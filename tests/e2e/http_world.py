@@ -14,7 +14,9 @@ from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 import httpx2
+from mcp import StdioServerParameters
 from mcp.client.client import Client
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.e2e.world import REMIT, Agent, Home, environment
@@ -164,7 +166,7 @@ def reachable(home: Home, *options: str, command: Sequence[str] = REMIT, **varia
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment(**variables)
         )
         try:
-            yield Reachable(_address(process, log), process, log)
+            yield Reachable(address_of(process, log), process, log)
         finally:
             process.send_signal(signal.SIGTERM)  # so that it ends the sandbox that it started
             try:
@@ -174,7 +176,8 @@ def reachable(home: Home, *options: str, command: Sequence[str] = REMIT, **varia
                 process.wait(timeout=END_MAX_S)
 
 
-def _address(process: "subprocess.Popen[bytes]", log: IO[bytes]) -> str:
+def address_of(process: "subprocess.Popen[bytes]", log: IO[bytes]) -> str:
+    """Where a gateway listens, once it says so in its log."""
     deadline_s = time.monotonic() + START_MAX_S
     while time.monotonic() < deadline_s:
         log.seek(0)
@@ -195,3 +198,13 @@ async def http_agent(url: str, token: str, mode: str = "auto") -> AsyncIterator[
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
         yield Agent(client)
+
+
+@contextlib.asynccontextmanager
+async def as_configured(document: str) -> AsyncIterator[Agent]:
+    """An agent whose host was told what was printed."""
+    entry = json.loads(document)["mcpServers"]["remit"]
+    parameters = StdioServerParameters(command=entry["command"], args=entry["args"], env=environment())
+    with tempfile.TemporaryFile("w+") as nowhere:
+        async with Client(stdio_client(parameters, errlog=nowhere)) as client:
+            yield Agent(client)

@@ -55,6 +55,7 @@ user = "{user}"
 password_file = "secrets/site.password"
 public_url = "{url}/{{slug}}/"
 max_run_s = {max_run_s}
+key_strategy = "{key_strategy}"
 max_run_source = "php-fpm request_terminate_timeout"
 incomplete_s = {incomplete_s}
 incomplete_source = "nginx client_body_timeout"
@@ -62,12 +63,6 @@ transit_s = {transit_s}
 pause_s = {pause_s}
 stale_s = 0
 clock_s = {clock_s}
-"""
-
-
-THEME: Final = """\
-<!doctype html><title><?php wp_title(); ?></title>
-<?php while (have_posts()) { the_post(); the_title('<h1>', '</h1>'); the_content(); }
 """
 
 
@@ -127,7 +122,14 @@ class RealHome(Home):
         assert process.returncode == 0, said.decode()
 
 
-def real_home(folder: Path, site: WordPress, mailbox: Mailbox, urls: Mapping[str, str] | None = None) -> RealHome:
+def real_home(
+    folder: Path,
+    site: WordPress,
+    mailbox: Mailbox,
+    urls: Mapping[str, str] | None = None,
+    *,
+    key_strategy: str = "slug",
+) -> RealHome:
     """A home for the real site; `urls` names several roads to it (a proxy each) as sites of their own."""
     home = RealHome(folder / "home")
     made = home.remit("init", "--operator", "olivia")
@@ -140,6 +142,7 @@ def real_home(folder: Path, site: WordPress, mailbox: Mailbox, urls: Mapping[str
             name=name,
             url=url,
             user=editor.login,
+            key_strategy=key_strategy,
             max_run_s=site.run_s + GRANULARITY_S,
             incomplete_s=site.incomplete_s,
             transit_s=TRANSIT_S,
@@ -152,21 +155,12 @@ def real_home(folder: Path, site: WordPress, mailbox: Mailbox, urls: Mapping[str
     config.write_text("\n".join([kept, *sites, parts]))
     customer = f"sqlite:///{home.customer_database}"
     SqlPublications(customer).create_table()
-    with_theme(site)
+    site.with_theme()
     for name, secret in (("site.password", editor.application_password), ("publications.url", customer)):
         file = home.path / "secrets" / name
         file.touch(mode=0o600)
         file.write_text(secret + "\n")
     return home
-
-
-def with_theme(site: WordPress) -> None:
-    """The distribution's WordPress comes without any theme, and shows readers nothing: it gets the plainest one."""
-    ((name,),) = site.sql("SELECT option_value FROM wp_options WHERE option_name = 'template'")
-    theme = site.directory / "site/wp-content/themes" / name
-    theme.mkdir(parents=True, exist_ok=True)
-    (theme / "style.css").write_text("/* Theme Name: Plain */")
-    (theme / "index.php").write_text(THEME)
 
 
 class WorkerProcess:

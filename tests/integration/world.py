@@ -90,7 +90,7 @@ class MovableClock:
 class CountedIds:
     """Fresh names in order; `origin` keeps those of several processes apart."""
 
-    def __init__(self, origin: str = "a") -> None:
+    def __init__(self, origin: str = "0") -> None:
         self._origin = origin
         self._count = itertools.count(1)
 

@@ -24,7 +24,7 @@ RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)  # SO_LINGER: on, zero seconds
 class Fault(Enum):
     RESET_BEFORE = "reset_before"  # the connection is reset; the system never saw the request
     ANSWER_BEFORE = "answer_before"  # an answer of our own; the system never saw the request
-    DELAY_BEFORE = "delay_before"  # the request lands `delay_s` later, whether or not the client still waits
+    DELAY_BEFORE = "delay_before"  # the request lands `delay_s` later, and after `meanwhile`, come what may
     DROP_AFTER = "drop_after"  # the system has answered; the client sees the connection close without a byte
     ANSWER_AFTER = "answer_after"  # the system has answered; the client gets an answer of our own
     DELAY_AFTER = "delay_after"  # the answer arrives `delay_s` later
@@ -37,6 +37,7 @@ class Armed:
     match: str  # a prefix of "METHOD /path?query"
     times: int = 1
     delay_s: float = 0.0
+    meanwhile: Callable[[], object] = lambda: None
     status: int = 503
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b"<html>unavailable</html>"
@@ -118,6 +119,7 @@ class FaultProxy:
         fault = armed.fault if armed else None
         if armed and fault is Fault.DELAY_BEFORE:
             self._stopping.wait(armed.delay_s)
+            armed.meanwhile()
         asked = fault not in {Fault.RESET_BEFORE, Fault.ANSWER_BEFORE}
         answer = self._forward(request) if asked else b""
         with self._lock:

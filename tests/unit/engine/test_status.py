@@ -142,7 +142,7 @@ def test_gaps_are_named_in_the_ending() -> None:
         ("rejected", "An approver rejected it."),
         ("approval_expired", "Nobody approved it in time."),
         ("cancelled", "It was cancelled."),
-        ("superseded", "A later version took its place."),
+        ("superseded", "A later version was proposed in its place."),
         ("revoked", "The authority to do it was revoked."),
         ("abandoned", "A person decided to abandon it."),
         ("failed", "It failed before it could be published."),
@@ -218,3 +218,19 @@ def test_what_the_proposer_can_correct_is_said_and_asked_for() -> None:
     view = view_of(failed)
     assert (view.done, view.next_action) == (True, "fix_input")
     assert "category or tag" in view.say_to_user
+
+
+def test_what_an_ended_command_left_behind_is_named() -> None:
+    failed = view_of(saga(DONE, State.FAILED, State.FAILED, State.FAILED, state=State.FAILED, ending="abandoned"))
+    assert failed.say_to_user.endswith("The effect of CREATE_DRAFT was not undone and remains.")
+
+
+def test_a_finding_that_holds_up_the_rest_is_a_persons_and_not_waited_for() -> None:
+    view = view_of(saga(DONE, DONE, DONE, State.AUTHORIZED, phase=Phase.POST_PIVOT, blockers="FINDING_OPEN"))
+    assert (view.state, view.next_action) == ("FINDING_OPEN", "tell_user")
+    assert "is published. A person must look at what was found there." in view.say_to_user
+
+
+def test_a_pivot_past_its_fence_is_not_called_repeatable() -> None:
+    view = view_of(saga(DONE, DONE, State.RUNNING, phase=Phase.POST_PIVOT))
+    assert view.answers.retry_safe == "not_before_reconciled"

@@ -7,7 +7,7 @@ from typing import Any
 
 from execution.catalog import Plan, Previous
 from execution.core.command import Context
-from execution.core.failures import Absent, Answer, FailureClass, Lost, Receipt, Sighting, Unprepared
+from execution.core.failures import Absent, Answer, CannotTell, FailureClass, Lost, Receipt, Sighting, Unprepared
 from execution.core.identity import BusinessKey, marker
 from execution.core.quiescence import Bounds
 from execution.ports import (
@@ -119,6 +119,7 @@ class Site:
     calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     bounds: Bounds = BOUNDS
     key_strategy: str = "slug"
+    written: Mapping[str, str] = field(default_factory=dict)
 
     def _request(self, name: str, **given: Any) -> Request:
         self.calls.append((name, given))
@@ -162,6 +163,10 @@ class Site:
 
     async def read(self, *, post_id: str) -> Sighting:
         return self.reads.get(post_id, Absent())
+
+    async def texts(self, *, post_id: str) -> Mapping[str, str] | CannotTell:
+        self.calls.append(("texts", {"post_id": post_id}))
+        return self.written
 
     async def find_public(self, *, slug: str) -> Sighting:
         return self._seen("find_public", slug=slug)
