@@ -11,7 +11,7 @@ import hashlib
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -144,14 +144,22 @@ class Gateway:
             return GatewayRefused(found)
         return await self._filed(found, None, "http", "")
 
-    async def inspect(self, intent: str, given: Mapping[str, Any], code: str = "credential_in_arguments") -> None:
-        """Refuse what carries a token where none belongs: it has been through a prompt or a log, so one of ours is
-        revoked."""
+    async def inspect(self, intent: str, given: Mapping[str, Any]) -> None:
+        """Refuse arguments that carry a token: it has been through a prompt, so one of ours is revoked."""
+        if await self._burnt(given):
+            raise await self._filed(refusal("credential_in_arguments"), None, intent, "")
+
+    async def misplaced(self, given: Sequence[str]) -> None:
+        """Refuse a request that carries a token where none belongs: it has been through logs, so one of ours is
+        revoked. Nobody has proven anything yet."""
+        if await self._burnt(given):
+            raise await self.stranger(refusal("credential_misplaced"))
+
+    async def _burnt(self, given: Mapping[str, Any] | Sequence[str]) -> bool:
         found = tuple(islice(find_in(given), TOKENS_BURNT_MAX))
         for raw in found:
             await self._burn(raw)
-        if found:
-            raise await self._filed(refusal(code), None, intent, "")
+        return bool(found)
 
     async def admit(
         self, arguments: ProposePublish, caller: Caller, correlation_id: str, trace_id: str | None

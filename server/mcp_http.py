@@ -120,7 +120,7 @@ class Door:
         """No token anywhere but in the one header: not in the address, a cookie, or a header of its own."""
         elsewhere = [value for name, value in request.headers.items() if name != "authorization"]
         try:
-            await self._gateway.inspect("http", {"at": [request.url.query, *elsewhere]}, "credential_misplaced")
+            await self._gateway.misplaced([request.url.query, *elsewhere])
         except GatewayRefused as error:
             raise HttpRefused(400, error.refusal) from None
         if request.url.query:

@@ -20,16 +20,16 @@ from tests.services import SYSTEM_PATH
 from tests.unit.adapters.raw_server import self_signed
 
 
-def shown(language: str) -> str:
-    """The one block of that language in the README."""
-    [block] = re.findall(rf"^```{language}\n(.*?)^```", text("README.md"), re.MULTILINE | re.DOTALL)
-    found: str = block
+def shown(language: str, first: str) -> str:
+    """The one block of that language in the README that begins so."""
+    blocks: list[str] = re.findall(rf"^```{language}\n(.*?)^```", text("README.md"), re.MULTILINE | re.DOTALL)
+    [found] = [block for block in blocks if block.startswith(first)]
     return found
 
 
 def use_settings_of_the_readme(home: Home) -> None:
     file = home.path / "remit.toml"
-    settings = re.sub(r"^\[http\]\n.*?(?=^\[)", shown("toml") + "\n", file.read_text(), flags=re.M | re.S)
+    settings = re.sub(r"^\[http\]\n.*?(?=^\[)", shown("toml", "[http]") + "\n", file.read_text(), flags=re.M | re.S)
     file.write_text(settings.replace("remit.example.org", "localhost"))
 
 
@@ -56,7 +56,7 @@ def fronted(nginx: str, folder: Path, upstream: int) -> Iterator[int]:
     """The README's nginx before a gateway, with a certificate of the test's."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
-    server = shown("nginx").replace("listen 443", f"listen 127.0.0.1:{port}").replace("8765", str(upstream))
+    server = shown("nginx", "server").replace("listen 443", f"listen 127.0.0.1:{port}").replace("8765", str(upstream))
     server = re.sub(r"/etc/ssl/remit\.(pem|key)", str(folder / "server.pem"), server)
     server = server.replace("remit.example.org", "localhost")
     places = "".join(

@@ -137,9 +137,13 @@ def test_refusals_of_strangers_do_not_fill_the_journal(home: Home, gateway: Reac
         with contextlib.closing(sqlite3.connect(home.path / "remit.db")) as conn:
             return int(conn.execute("SELECT count(*) FROM refusals WHERE intent = 'http'").fetchone()[0])
 
-    raw = calling(gateway.port, "a.b.c", tool_call()).raw()
+    forged = "eyJ0eXAiOiJhdCtqd3QiLCJhbGciOiJFZERTQSJ9.e30.x"
+    unproven = calling(gateway.port, "a.b.c", tool_call()).raw()
+    leaking = calling(gateway.port, None, tool_call(), Cookie=f"token={forged}").raw()
     with socket.create_connection(("127.0.0.1", gateway.port), timeout=ANSWER_MAX_S) as conn:
-        for _ in range(800):
-            conn.sendall(raw)
+        for _ in range(400):
+            conn.sendall(unproven)
             assert receive(conn).status == 401
+            conn.sendall(leaking)
+            assert receive(conn).code == "credential_misplaced"
     assert filed() <= 700
