@@ -25,6 +25,8 @@ from execution.ports import Clock
 RETRY_AFTER_MAX_S: Final = 3_600.0
 _NEVER_LEFT: Final = frozenset({"send_budget", "no_connection"})
 """Codes of ours: nothing was asked of the system."""
+_ANSWERED: Final = frozenset({"not_authorised", "not_permitted", "table_missing", "table_differs"})
+"""It cannot tell, and says why: that is no silence, and waiting does not mend it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +188,7 @@ class Pace:
                 pass
             case Unsent() | Lost():
                 self._silent(at, system)
-            case CannotTell(code=code, hopeless=False) if code != "not_authorised":
+            case CannotTell(code=code, hopeless=False) if code not in _ANSWERED:
                 self._silent(at, system)
             case None:
                 pass

@@ -13,7 +13,7 @@ from typing import Final
 
 from execution.core.definition import Prepared
 from execution.core.failures import Landed, Unprepared
-from execution.ports import Ids, Message, Ports
+from execution.ports import Event, Ids, Message, Ports
 from execution.ports.notifying import Alert
 from server.config import Config
 
@@ -44,6 +44,10 @@ class Alerts:
         recipients = self.ports.recipients.get(name, ())
         if self.ports.mail is not None and recipients:
             yield self.ports.mail.send(self._mail(alert, recipients))
+        receiver = self.ports.webhooks.get(name)
+        if receiver is not None:
+            told = {"summary": alert.summary, "lines": "\n".join(alert.lines[:LINES_MAX])}
+            yield receiver.send(Event(event_id=self.ids.new("alert"), kind=f"remit.{alert.kind}", data=told))
 
     def _mail(self, alert: Alert, recipients: tuple[str, ...]) -> Message:
         section = self.config.settings.mail

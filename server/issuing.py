@@ -7,6 +7,7 @@ issuer's key (`issued.jsonl`: ids and times, no token), so that a token nobody i
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -144,7 +145,8 @@ def issued_file(at: Installation) -> Path:
 def note_issued(path: Path, claims: Claims) -> None:
     """Append one line."""
     line = {"jti": claims.jti, "sub": claims.sub, "dec": claims.dec, "iat": claims.iat, "exp": claims.exp}
-    with path.open("a", encoding="utf-8") as file:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE_MODE)
+    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 
 

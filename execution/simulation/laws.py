@@ -355,7 +355,9 @@ def _unwound(at: Schedule, saga: Saga) -> None:
     alive = [
         effect
         for effect in _landed(at, saga, DRAFT)
-        if (post := at.world.site.posts[int(effect.now)]).status != "trash" and post.owner == "remit"
+        if effect.operation == "create_draft"
+        and (post := at.world.site.posts[int(effect.now)]).status != "trash"
+        and post.owner == "remit"
     ]
     at.witness.expect(Law.UNWOUND_IS_TRUE, not alive, f"{root.state} {root.ending}, and the draft is still there")
     staged = [

@@ -52,6 +52,17 @@ def test_the_rules_of_a_kind_of_system_hold_for_each_of_its_sites_alone() -> Non
     assert pace.enter("cms/shop")
 
 
+@pytest.mark.parametrize("code", ["not_authorised", "not_permitted", "table_missing", "table_differs"])
+def test_a_system_that_says_why_it_cannot_tell_is_not_silent(code: str) -> None:
+    pace = Pace(Clock(), {"cms": Rules(silent=2)})
+    for _ in range(5):
+        pace.learn("cms", CannotTell(code=code))
+    assert pace.closed() == {}
+    for _ in range(2):
+        pace.learn("cms", CannotTell(code="no_answer_in_time"))
+    assert list(pace.closed()) == ["cms"]
+
+
 async def test_tenants_take_turns_and_finding_out_goes_first() -> None:
     pace, names = Pace(Clock(), {"cms": Rules(concurrent=1)}), list[str]()
     assert pace.enter("cms")
