@@ -332,7 +332,7 @@ def lies(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, s
     if view.done and view.state == "SUCCESS" and not view.live:
         found.append("done and SUCCESS, but not live")
     for row in saga.members:
-        standing = row.compensation_state in (CompensationState.NOT_NEEDED, CompensationState.PENDING)
+        standing = row.compensation_state is CompensationState.NOT_NEEDED  # else it may go between the two reads
         if row.state == "SUCCESS" and row.compensates is None and row.verified_at_ms is not None and standing:
             if row.command_type == ARCHIVE:
                 branch = outside.branch(row.external_resource_id)
