@@ -282,3 +282,22 @@ def test_an_unreadable_answer_carries_no_text_of_it() -> None:
         parse_object(b"<canary-secret>")
     assert "canary" not in repr(caught.value)
     assert caught.value.__cause__ is None
+
+
+async def deaf(server: RawServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Takes the connection and reads nothing of what is written."""
+    writer.get_extra_info("transport").pause_reading()
+    await asyncio.wait_for(server.hung_up.wait(), DEADLINE_S)
+
+
+async def test_a_long_body_leaves_within_the_time_that_its_bounds_declare_or_not_at_all() -> None:
+    async with serving(deaf) as server:
+        known = system(server.url)
+        write = known.write("POST", "/things", bytes(64 * 1024 * 1024), judge=judge, write_s=0.3)
+        assert write.bounds.budget_s == known.bounds.budget_s + 0.3
+        began = asyncio.get_running_loop().time()
+        assert await write.connect() is None
+        assert await write.send(DEADLINE_S) == Lost(code="connection_lost")
+        assert asyncio.get_running_loop().time() - began < DEADLINE_S / 2
+        await write.close()
+        server.hung_up.set()
