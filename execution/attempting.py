@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from execution.authority import fence_for
-from execution.comparing import evidence
+from execution.comparing import carrying, three_ways
 from execution.core import decide
 from execution.core.apply import apply, landed_receipt, settle_answer, settle_found, sighting_body, step_of
 from execution.core.command import Attempt, Command
@@ -245,12 +245,12 @@ async def _budget_missed(drive: Drive, attempt: Attempt) -> None:
 
 async def _answered(drive: Drive, attempt: Attempt, answer: Answer, late_s: float | None) -> Next:
     command_id = attempt.command_id
-    texts = await evidence(drive, command_id, answer)
+    texts = await three_ways(drive, command_id, answer)
 
     def change(draft: Draft) -> None:
         settle_answer(draft, _known(draft, attempt, late_s), answer)
         at = drive.standing(draft.saga, command_id, but=attempt.attempt_id)
-        decision = replace(decide.after_answer(at, answer, drive.jitter()), evidence=texts)
+        decision = carrying(decide.after_answer(at, answer, drive.jitter()), texts)
         apply(draft, command_id, decision, drive.horizon(draft.saga))
 
     try:
@@ -286,7 +286,7 @@ async def _not_sent(drive: Drive, command_id: str, answer: Unsent | Refused, loo
 
 
 async def _decided(drive: Drive, command_id: str, decision: Decision, look: Look | None) -> Next:
-    decision = replace(decision, evidence=await evidence(drive, command_id, look.sighting if look else None))
+    decision = carrying(decision, await three_ways(drive, command_id, look.sighting if look else None))
 
     def change(draft: Draft) -> None:
         _journal_look(draft, command_id, look)

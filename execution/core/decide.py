@@ -76,7 +76,7 @@ class Decision:
 
     moves: triggers in order, all in one commit. proceed: nothing stands in the way of the fence. receipt: to be
     recorded. retry_in_s: when the step is due again. review: open one of this kind. unwind: the saga turns back.
-    finding: success stays, and a person is told what is odd. evidence: further facts for whoever is asked.
+    finding: success stays, and a person is told what is odd. facts: more of them, for whoever is asked.
     """
 
     moves: tuple[T, ...] = ()
@@ -91,7 +91,7 @@ class Decision:
     finding: ReviewKind | None = None
     difference: tuple[str, ...] = ()
     again: bool = False
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def after_answer(at: Standing, answer: Answer, jitter: float) -> Decision:
