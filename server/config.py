@@ -12,8 +12,9 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -120,6 +121,20 @@ class Config:
         if section is None or section.user is None:
             return None
         return self._required("mail", "password", section.password_file, section.password_env)
+
+    def secret_readers(self) -> Iterator[Callable[[], Secret | None]]:
+        """What reads each secret that the configuration refers to. Each raises ConfigError when this user cannot."""
+        settings = self.settings
+        yield from (partial(self.site_password, name) for name in settings.site)
+        yield from (partial(self.cloudflare_token, name) for name, site in settings.site.items() if site.cloudflare)
+        yield from (partial(self.webhook_secret, name) for name, found in settings.notify.items() if found.url)
+        yield from (self.mail_password, self.monitoring_key)
+        if settings.github is not None:
+            yield self.github_token
+        if settings.publications is not None and settings.publications.url is None:
+            yield self.publications_url
+        if settings.monitoring is not None and settings.monitoring.url is None:
+            yield self.monitoring_url
 
     def credential_files(self) -> tuple[Path, ...]:
         """Every file here that holds production authority: for the warning at start."""

@@ -98,18 +98,8 @@ def adapters_of(at: Installation) -> Outside:
 
 
 def secrets_of(config: Config) -> tuple[Secret, ...]:
-    """Every secret that this process is about to hold: logs must never show one."""
-    passwords = [config.site_password(name) for name in config.settings.site]
-    tokens = [config.cloudflare_token(name) for name, site in config.settings.site.items() if site.cloudflare]
-    tokens += [config.github_token()] if config.settings.github is not None else []
-    others = [config.mail_password(), config.monitoring_key()]
-    settings, urls = config.settings, []
-    if settings.publications is not None and settings.publications.url is None:
-        urls.append(config.publications_url())
-    if settings.monitoring is not None and settings.monitoring.url is None:
-        urls.append(config.monitoring_url())
-    tokens += [config.webhook_secret(name) for name, found in config.settings.notify.items() if found.url]
-    return (*passwords, *tokens, *urls, *(secret for secret in others if secret is not None))
+    """Every secret that this process is about to hold: logs must never show one. Raises ConfigError."""
+    return tuple(secret for read in config.secret_readers() if (secret := read()) is not None)
 
 
 def bounds_of(timed: Timed, scale: float = 1.0) -> Bounds:

@@ -272,6 +272,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Of several workers one audits at a time, and what is new is asked and told once.",
             source="The design, law 17",
         ),
+        "bundle.clean": Behaviour(
+            sentence="A support bundle holds no secret and, unless asked for, no content, wherever they were planted.",
+            source="Incident 73; the security rules, section 5, threat 25",
+        ),
         "watch.follows": Behaviour(
             sentence="Whoever watches a command sees every event in order, and its end by the exit code.",
             source="The design, section 9",
