@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Final
 
 from adapters.wordpress_plugin import PLUGIN
+from capabilities.errors import KeyFileError
 from capabilities.identifiers import is_segment
 from capabilities.jwks import KeySet, write_key_set
 from capabilities.keyfile import create_private_file
 from capabilities.keys import generate_operator_key, generate_signing_key, next_kid, save_private_key
 from execution.ports import Clock, Ids
 from execution.store import meta
+from execution.store.errors import StoreError
 from execution.store.opening import open_store
 from server.config import CONFIG_NAME, DATABASE_NAME
 
@@ -38,6 +40,10 @@ SANDBOX_ZONE: Final = "023e105f4ecef8ad9ca31a8372d0c353"
 
 class HomeExists(Exception):
     """The folder holds something already; it was not touched."""
+
+
+class HomeUnusable(Exception):
+    """The folder cannot be made there; nothing of it was left. Carries the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +69,28 @@ class NewHome:
 def create_home(
     home: Path, *, clock: Clock, ids: Ids, tenant: str = TENANT_DEFAULT, operator: str | None = None
 ) -> NewHome:
-    """Make a home. Raises HomeExists, or OSError when the folder cannot be made."""
+    """Make a home. Raises HomeExists, or HomeUnusable when the folder cannot be made."""
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise HomeExists(str(home))
     before = os.umask(UMASK)
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{home.name}.", dir=home.parent))
-        try:
-            new = _fill(made, home, clock, ids, Names(tenant, operator or login_name()))
-            made.rename(home)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)  # what was renamed is not there any more
+        return _make(home, clock, ids, Names(tenant, operator or login_name()))
+    except OSError as error:
+        raise HomeUnusable(error.strerror or "failed") from None
+    except (KeyFileError, StoreError) as error:
+        raise HomeUnusable(str(error.code)) from None
     finally:
         os.umask(before)
+
+
+def _make(home: Path, clock: Clock, ids: Ids, names: Names) -> NewHome:
+    home.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{home.name}.", dir=home.parent))
+    try:
+        new = _fill(made, home, clock, ids, names)
+        made.rename(home)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)  # what was renamed is not there any more
     return new
 
 

@@ -70,9 +70,10 @@ def run(arguments: Sequence[str]) -> int:
         return output.fail(CommandFailed(error.code, str(error), error.fix))
     except CapabilityError as error:
         return output.fail(_from_capability(error))
+    except StoreUnusable as error:
+        return output.fail(CommandFailed(error.code, error.what, f"{error.fix[:1].upper()}{error.fix[1:]}."))
     except StoreError as error:
-        fix = error.fix if isinstance(error, StoreUnusable) else ""
-        return output.fail(CommandFailed(error.code, str(error), fix))
+        return output.fail(CommandFailed(error.code, str(error)))
     except BrokenPipeError:
         return output.unread()
     except OSError as error:
