@@ -20,9 +20,10 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from capabilities.errors import KeyFileCode, KeyFileError
+from capabilities.errors import KeyFileError
 from capabilities.keyfile import read_private_file
 from server.config_rules import problems
+from server.private_files import told
 from server.settings import LogLevel, MonitoringSection, PublicationsSection, Section, Settings
 
 CONFIG_NAME: Final = "remit.toml"
@@ -266,22 +267,13 @@ def _from_environment(where: str, key: str, variable: str) -> Secret:
     return Secret(value)
 
 
-_FILE_FIXES: Final = {
-    KeyFileCode.UNREADABLE: "Create the file (one line: the secret), and `chmod 600` it.",
-    KeyFileCode.NOT_REGULAR: "Put the secret into a regular file, not a link or a folder.",
-    KeyFileCode.FOREIGN_OWNER: "The file must belong to the user that runs remit: `chown` it.",
-    KeyFileCode.OPEN_PERMISSIONS: "Others can read it: `chmod 600` it.",
-    KeyFileCode.TOO_LARGE: "The file is larger than 4 KiB; it should hold the secret alone.",
-}
-
-
 def _from_file(where: str, key: str, path: Path) -> Secret:
     try:
         raw = read_private_file(path)
         value = raw.decode("utf-8").strip()
     except KeyFileError as error:
-        fix = _FILE_FIXES.get(error.code, "Check the file.")
-        raise ConfigError(f"{where}, {key}", f"{path} is {error.code.replace('_', ' ')}", fix) from None
+        problem, fix = told(error)
+        raise ConfigError(f"{where}, {key}", problem, fix) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{where}, {key}", f"{path} is not UTF-8", "Save the secret as plain text.") from None
     if not value:

@@ -276,6 +276,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A support bundle holds no secret and, unless asked for, no content, wherever they were planted.",
             source="Incident 73; the security rules, section 5, threat 25",
         ),
+        "content.erased": Behaviour(
+            sentence="Erased content stands in no file of the journal any more, and every chain verifies.",
+            source="Incident 88; the design, section 6",
+        ),
         "watch.follows": Behaviour(
             sentence="Whoever watches a command sees every event in order, and its end by the exit code.",
             source="The design, section 9",

@@ -67,6 +67,13 @@ def examine_file(path: Path) -> FileCondition:
     )
 
 
+def empty_log(path: Path) -> bool:
+    """Move everything into the database and cut the write-ahead log to nothing; False when a reader holds it back."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=LOCK_WAIT_S)) as conn:
+        busy, _, _ = _one(conn, "PRAGMA wal_checkpoint(TRUNCATE)")
+        return not busy
+
+
 class DatabaseBroken(Exception):
     """The file cannot be read as a database. Carries SQLite's reason."""
 

@@ -24,6 +24,7 @@ from server.cli import (
 )
 from server.cli.output import CommandFailed, Exit, Output
 from server.config import ConfigError
+from server.private_files import told
 
 app = typer.Typer(
     name="remit",
@@ -98,9 +99,8 @@ def _misused(output: Output, error: typer.TyperException) -> int:
 def _from_capability(error: CapabilityError) -> CommandFailed:
     match error:
         case KeyFileError():
-            return CommandFailed(
-                str(error.code), str(error), "Check the file, its owner and its mode (0600).", Exit.AUTH
-            )
+            message, fix = told(error)
+            return CommandFailed(str(error.code), message, fix, Exit.AUTH)
         case IssueError():
             return CommandFailed(str(error.code), f"The token was not issued: {error}", _ISSUE_FIX, Exit.AUTH)
         case CredentialError() | ScopeError():
