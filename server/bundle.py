@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import re
-import sqlite3
 import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -28,6 +27,7 @@ from execution.core.events import Event
 from execution.proposal import CommandView
 from execution.store import artifacts, authority
 from execution.store.authority import Grant, Restriction
+from execution.store.condition import SQLITE_VERSION
 from execution.store.connection import Connection
 from server.app import Installation
 from server.config import Config, ConfigError, Secret
@@ -113,7 +113,7 @@ def manifest(at: Installation, view: CommandView, *, with_content: bool) -> dict
             "remit": metadata.version("remit"),
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-            "sqlite": sqlite3.sqlite_version,
+            "sqlite": SQLITE_VERSION,
             **{name: metadata.version(name) for name in PACKAGES},
         },
     }

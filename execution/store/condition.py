@@ -22,6 +22,7 @@ from execution.store.engine import database_path
 from execution.store.meta import last_tick
 from execution.store.registry import counts_by_state
 
+SQLITE_VERSION: Final = sqlite3.sqlite_version
 LOCK_WAIT_S: Final = 0.5
 """How long the write lock is waited for before it counts as held."""
 _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -58,7 +59,7 @@ def examine_file(path: Path) -> FileCondition:
     except sqlite3.Error as error:
         raise DatabaseBroken(str(error)) from None
     return FileCondition(
-        sqlite_version=sqlite3.sqlite_version,
+        sqlite_version=SQLITE_VERSION,
         journal_mode=mode,
         bytes=size,
         wal_bytes=_size(path.with_name(path.name + "-wal")),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from adapters.sandbox.faults import FaultKind
+from adapters.sandbox.webhooks import SECRET
 from execution.core.states import Verdict
 from execution.looking import context_of
 from execution.pace import Pace
@@ -255,6 +256,16 @@ async def test_a_row_that_no_command_accounts_for_is_an_orphan(world: World, off
     assert finding["about"] == "publications left-by-another-journal"
 
 
+async def test_a_draft_that_no_command_accounts_for_is_an_orphan(world: World, office: Desk) -> None:
+    await world.published()
+    await world.until_approval(proposal(article="other", slug="other"))
+    slug = "remit-abcdefghijklmnopqrstuvwx"
+    await person(world.sandbox.url, None, {"title": "ghost", "slug": slug, "status": "draft"})
+    found = (await office.asks(*AUDIT)).document["findings"]
+    about = {(finding["kind"], finding["facts"]["marker"]) for finding in found}
+    assert about == {("ORPHAN", slug.removeprefix("remit-"))}  # asked once for each site that is configured
+
+
 class Heard:
     """A notifier that keeps what it is told."""
 
@@ -313,6 +324,20 @@ async def test_an_alert_reaches_each_list_by_mail_and_a_dead_relay_only_the_log(
         await alerts.alert(alert)
     assert len(world.reality().messages) == 3
     assert "the list team was not told" in caplog.text
+
+
+async def test_an_alert_reaches_a_program_as_a_signed_request(world: World, office: Desk) -> None:
+    secret = office.home / "secrets" / "hook.secret"
+    secret.touch(mode=0o600)
+    secret.write_text(SECRET)
+    section = f'[notify.hook]\nurl = "{world.sandbox.url}/webhooks/hook"\nsecret_file = "secrets/hook.secret"\n'
+    async with opened_beside(world, office, section) as (at, ports):
+        alerts = Alerts(ports=ports, ids=at.ids, config=at.config, names=("hook",))
+        await alerts.alert(Alert(kind="audit.findings", summary="1 new findings of the audit", lines=("DRIFT gone",)))
+    deliveries: Any = world.sandbox.effects()["webhooks"]
+    (taken,) = deliveries
+    assert json.loads(taken["body"])["type"] == "remit.audit.findings"
+    assert "DRIFT gone" in taken["body"]
 
 
 def test_an_audit_that_tells_an_unknown_list_is_refused(desk: Desk) -> None:
