@@ -10,7 +10,7 @@ from capabilities.errors import KeyFileCode, KeyFileError
 _WORDS: Final = {
     KeyFileCode.NOT_REGULAR: ("is no regular file", "Name the file itself: links and folders are not followed."),
     KeyFileCode.FOREIGN_OWNER: ("belongs to another user", "It must belong to the user that runs remit: `chown` it."),
-    KeyFileCode.OPEN_PERMISSIONS: ("is open to others", "Take their rights away: `chmod go=` it."),
+    KeyFileCode.OPEN_PERMISSIONS: ("is open to others", "Take the rights of others away: `chmod 600` it."),
     KeyFileCode.TOO_LARGE: ("is too large", "It should hold one key, token or secret and nothing else."),
     KeyFileCode.EXISTS: ("is there already", "Name another file: nothing is overwritten."),
     KeyFileCode.MALFORMED_KEY: (

@@ -22,7 +22,7 @@ from server.auditing import audit_from_time_to_time
 from server.config import load_config
 from server.outside import adapters_of
 from tests.desk import Desk, Finished
-from tests.integration.passage import CREATE
+from tests.integration.passage import CREATE, UPDATE
 from tests.integration.world import World, person, proposal
 
 AUDIT = ("audit", "--pace", "0")
@@ -141,7 +141,14 @@ async def test_what_is_being_changed_is_left_for_another_time(world: World, offi
     second = await world.until_approval(proposal(version=2, content="# Second"))
     await world.approve(second)
     world.arm("POST /wp-json/wp/v2/posts/1", FaultKind.DROP_AFTER)
+
+    async def unreadable() -> None:
+        world.arm("GET /wp-json/wp/v2/", FaultKind.STATUS_BEFORE, left=0, status=503)
+
+    world.passage.after_send[UPDATE] = unreadable
     await world.turn(second)
+    assert (await world.view(second)).answers.unknown
+    world.sandbox.faults.clear()
     done = await office.asks(*AUDIT)
     assert (done.code, done.document["in_motion"]) == (0, 1), done.stdout
 
@@ -152,8 +159,9 @@ async def test_a_site_that_does_not_answer_proves_nothing_and_is_told(world: Wor
     world.arm("GET /wp-json/wp/v2/", FaultKind.STATUS_BEFORE, left=0, status=403)
     done = await office.asks(*AUDIT, "--open-reviews")
     assert {(kind, code) for kind, code, _ in findings(done)} == {("UNREADABLE", "not_authorised")}
-    (finding,) = done.document["findings"]
-    assert finding["facts"]["times"] == 3  # after that it is left alone
+    by_system = {finding["about"]: finding for finding in done.document["findings"]}
+    assert by_system["wordpress"]["facts"]["times"] == 3  # after that it is left alone
+    assert {"wordpress blog", "wordpress shop"} < by_system.keys()  # what they list is not known either
     assert done.code == 1
     assert all(not saga.reviews for saga in [await world.saga(c) for c in await _commands(world)])
 
