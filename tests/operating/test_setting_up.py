@@ -78,8 +78,8 @@ def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(desk: Desk, word
 def test_a_key_file_that_is_open_or_empty_says_which(desk: Desk, tmp_path: Path) -> None:
     for mode, text, said in ((0o644, "x", "is open to others"), (0o600, "x", "holds no private key")):
         key = tmp_path / f"{mode:o}.pem"
-        key.touch(mode=mode)
         key.write_text(text)
+        key.chmod(mode)
         (issuer,) = (desk.home / "keys").glob("*.pem")
         desk.rewrite(f'key_file = "keys/{issuer.name}"', f'key_file = "{key}"')
         refused = desk.remit("token", "issue", "--agent", "writer")
