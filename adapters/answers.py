@@ -15,6 +15,8 @@ from execution.core.failures import Answer, FailureClass, Lost, Refused
 
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 JSON_DEPTH_MAX: Final = 32
+DAY_S: Final = 86_400.0
+_UNIX_TIME: Final = re.compile(r"\d{9,11}")
 _DELTA_SECONDS: Final = re.compile(r"\d{1,9}(\.\d{1,6})?")
 
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -24,13 +26,14 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 class Reply:
     """A complete answer. `retry_after_s` is what the system asked for, None when it asked for nothing usable.
 
-    headers: by lower-case name; repeated ones are joined with commas.
+    headers: by lower-case name; repeated ones are joined with commas. last: the system ends the connection after it.
     """
 
     status: int
     body: bytes
     retry_after_s: float | None = None
     headers: Mapping[str, str] = field(default_factory=dict, compare=False)
+    last: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,20 @@ def retry_after_s(value: str | None, date: str | None) -> float | None:
             return None
         seconds = (until - now).total_seconds()
     return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def limit_over_s(remaining: str | None, reset: str | None, date: str | None) -> float | None:
+    """Seconds until a limit that is used up begins anew: X-RateLimit-Remaining is 0, X-RateLimit-Reset a Unix time.
+
+    Measured against the answer's own Date header. None unless that lies ahead, by a day at most.
+    """
+    now = http_date(date)
+    if remaining is None or remaining.strip() != "0" or reset is None or now is None:
+        return None
+    if not _UNIX_TIME.fullmatch(reset.strip()):
+        return None
+    seconds = float(reset) - now.timestamp()
+    return seconds if 0 < seconds <= DAY_S else None
 
 
 def http_date(value: str | None) -> datetime | None:

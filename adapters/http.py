@@ -1,7 +1,7 @@
 """HTTP exchanges, classed by what they prove about the effect. The only module that speaks HTTP to the outside.
 
 Reads go through one keep-alive client per system. A write has a connection of its own, opened (TLS finished) before the
-fence and used once:
+fence and used for this write alone (`adapters.writes`; an effect that takes several requests sends them on it in turn):
 
     write = system.write(method, path, body, judge=…)
     await write.connect()        before the fence: None, or Unsent
@@ -28,7 +28,6 @@ import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
@@ -36,23 +35,20 @@ import httpcore
 import httpx
 
 from adapters.addresses import is_public
-from adapters.answers import BODY_BYTES_MAX, NoReply, Reply, Unreadable, retry_after_s
-from execution.core.failures import Answer, FailureClass, Lost, Refused, Unsent
+from adapters.answers import BODY_BYTES_MAX, NoReply, Reply, retry_after_s
+from adapters.writes import ONLY, Connection, HttpWrite, Judge, Planned, Preparation, bounds_in_turn
+from execution.core.failures import FailureClass, Refused, Unsent
 from execution.core.quiescence import Bounds
 
 CONNECT_S: Final = 5.0
 READ_S: Final = 10.0
 READ_CONNECTIONS_MAX: Final = 8
 KEEP_ALIVE_S: Final = 20.0
-ANSWER_S: Final = 30.0
-"""How long after a long body the answer is waited for."""
 TCP_USER_TIMEOUT_S: Final = 30
 """Unacknowledged bytes are given up by the kernel after this; the default is about 15 minutes (Linux tcp(7))."""
 _ABORT: Final = struct.pack("ii", 1, 0)
 _GRACEFUL: Final = struct.pack("ii", 0, 0)
 _TCP_ESTABLISHED: Final = 1
-
-Judge = Callable[[Reply], Answer]
 
 
 class HttpSystem:
@@ -116,11 +112,29 @@ class HttpSystem:
         write_s: for a body that is too long to leave at once: its last byte leaves within this of its first, or the
         connection is reset. Its bounds say so.
         """
-        extra = {**({"Content-Type": content_type} if body else {}), **(headers or {})}
-        request = self._writer.build_request(method, self.url + path, content=body, headers=extra)
-        return HttpWrite(self, request, body, judge, write_s)
+        planned = self.plan(method, path, body, content_type=content_type, headers=headers)
+        return HttpWrite(self, self.bounds, {ONLY: planned}, judge, write_s=write_s)
 
-    async def open(self) -> httpcore.AsyncNetworkStream | Unsent | Refused:
+    def write_in_turn(
+        self, preparations: tuple[Preparation, ...], effects: Mapping[str, Planned], *, judge: Judge, within_s: float
+    ) -> HttpWrite:
+        """A prepared write of several requests, the last of which begins at most `within_s` after the fence."""
+        return HttpWrite(self, bounds_in_turn(self.bounds, within_s), effects, judge, preparations)
+
+    def plan(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        *,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+    ) -> Planned:
+        """One request of a write in turn."""
+        extra = {**({"Content-Type": content_type} if body else {}), **(headers or {})}
+        return _Planned(self._writer.build_request(method, self.url + path, content=body, headers=extra), body)
+
+    async def open(self) -> Connection | Unsent | Refused:
         """A fresh connection with TLS finished."""
         target = httpx.URL(self.url)
         secure = target.scheme == "https"
@@ -134,7 +148,7 @@ class HttpSystem:
                     return Refused(failure=FailureClass.PERMANENT, code="private_address")
                 if secure:
                     stream = await stream.start_tls(self._tls, server_hostname=target.host)
-                return stream
+                return _Connection(stream)
         except (TimeoutError, httpcore.TimeoutException):
             await _release(stream)
             return Unsent(code="connect_timeout")
@@ -142,9 +156,14 @@ class HttpSystem:
             await _release(stream)
             return Unsent(code="connect_failed")
 
-    async def answer(self, request: httpx.Request, deadline_s: float) -> Reply | NoReply:
-        """Send a write whose connection stands in the request's extensions."""
-        return await self._exchange(self._writer, request, deadline_s)
+    async def exchange(
+        self, planned: Planned, connection: Connection, written: Callable[[], None], deadline_s: float, write_s: float
+    ) -> Reply | NoReply:
+        """Send one request of a write on its connection; its last byte leaves within `write_s` of its first."""
+        assert isinstance(planned, _Planned)
+        assert isinstance(connection, _Connection)
+        planned.request.extensions["stream"] = _Opened(connection.stream, written, write_s)
+        return await self._exchange(self._writer, planned.request, deadline_s)
 
     async def aclose(self) -> None:
         """Close the kept connections."""
@@ -180,67 +199,51 @@ class HttpSystem:
             body=bytes(body),
             retry_after_s=retry_after_s(response.headers.get("retry-after"), response.headers.get("date")),
             headers=dict(response.headers),
+            last=response.http_version != "HTTP/1.1" or "close" in response.headers.get("connection", "").lower(),
         )
 
 
-def _nobody_asked() -> None:
-    """Nobody asked to be told of writing."""
+class _Planned:
+    """A request of a write; see `adapters.writes.Planned`."""
+
+    def __init__(self, request: httpx.Request, body: bytes) -> None:
+        self.request = request
+        self.digest = hashlib.sha256(b"%b %b\n%b" % (request.method.encode(), request.url.raw_path, body)).hexdigest()
 
 
-class HttpWrite:
-    """One write: bytes first, connection second, fence third, send last (`execution.core.definition.Prepared`)."""
+class _Connection:
+    """A connection of a write; see `adapters.writes.Connection`."""
 
-    def __init__(
-        self, system: HttpSystem, request: httpx.Request, body: bytes, judge: Judge, write_s: float | None
-    ) -> None:
-        self._system, self._request, self._judge, self._write_s = system, request, judge, write_s
-        self._digest = hashlib.sha256(b"%b %b\n%b" % (request.method.encode(), request.url.raw_path, body)).hexdigest()
-        self._stream: httpcore.AsyncNetworkStream | None = None
-        self.written: Callable[[], None] = _nobody_asked
-
-    @property
-    def request_digest(self) -> str:
-        return self._digest
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+        self.stream = stream
 
     @property
-    def bounds(self) -> Bounds:
-        known = self._system.bounds
-        return known if self._write_s is None else replace(known, budget_s=known.budget_s + self._write_s)
-
-    async def connect(self) -> Answer | None:
-        await self.close()
-        opened = await self._system.open()
-        if isinstance(opened, Unsent | Refused):
-            return opened
-        self._stream = opened
-        return None
-
-    async def send(self, deadline_s: float) -> Answer:
-        if self._stream is None:
-            return Unsent(code="no_connection")
-        if _closed_by_peer(self._stream):
-            await self.close()
-            return Unsent(code="connection_closed")
-        _linger(self._stream, _ABORT)
-        self._request.extensions["stream"] = _Opened(self._stream, self.written, self._write_s)
-        answered, long_s = False, None if self._write_s is None else self._write_s + ANSWER_S
+    def closed_by_peer(self) -> bool:
+        """Whether the peer has hung up before the first byte was written: then writing none proves `Unsent`."""
+        if not hasattr(socket, "TCP_INFO"):
+            return False
         try:
-            reply = await self._system.answer(self._request, deadline_s if long_s is None else min(deadline_s, long_s))
-            answered = isinstance(reply, Reply)
-        finally:
-            if answered:
-                _linger(self._stream, _GRACEFUL)
-            await self.close()
-        if isinstance(reply, NoReply):
-            return Lost(code=reply.code) if reply.sent else Unsent(code=reply.code)
-        try:
-            return self._judge(reply)
-        except Unreadable:
-            return Lost(code="unreadable_answer")
+            info = self.stream.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+        except OSError:
+            return True
+        return bool(info[0] != _TCP_ESTABLISHED)
 
-    async def close(self) -> None:
-        stream, self._stream = self._stream, None
-        await _release(stream)
+    @property
+    def idle(self) -> bool:
+        return not (self.closed_by_peer or self.stream.get_extra_info("is_readable"))
+
+    def abortive(self) -> None:
+        self._linger(_ABORT)
+
+    def graceful(self) -> None:
+        self._linger(_GRACEFUL)
+
+    async def release(self) -> None:
+        await _release(self.stream)
+
+    def _linger(self, how: bytes) -> None:
+        with contextlib.suppress(OSError):  # the peer may have taken the socket down already
+            self.stream.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, how)
 
 
 class _OnePreparedConnection(httpx.AsyncBaseTransport):
@@ -267,7 +270,9 @@ class _OnePreparedConnection(httpx.AsyncBaseTransport):
             )
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
             raise httpx.ReadError("lost", request=request) from error
-        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream, connection))
+        spoken = {"http_version": answer.extensions["http_version"]}
+        body = _Body(answer.stream, connection)
+        return httpx.Response(answer.status, headers=answer.headers, stream=body, extensions=spoken)
 
 
 class _OnlyThis(httpcore.AsyncNetworkBackend):
@@ -296,12 +301,10 @@ class _OnlyThis(httpcore.AsyncNetworkBackend):
 class _Opened(httpcore.AsyncNetworkStream):
     """A stream that is already connected and already speaks TLS. Everything is written within `write_s`, or no more."""
 
-    def __init__(
-        self, stream: httpcore.AsyncNetworkStream, written: Callable[[], None], write_s: float | None = None
-    ) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream, written: Callable[[], None], write_s: float) -> None:
         self._stream = stream
         self._written = written
-        self._write_until_s = math.inf if write_s is None else asyncio.get_running_loop().time() + write_s
+        self._write_until_s = asyncio.get_running_loop().time() + write_s
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's signature)
         return await self._stream.read(max_bytes, timeout)
@@ -372,23 +375,6 @@ def _socket_options() -> list[tuple[int, int, int]]:
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         options.append((socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TCP_USER_TIMEOUT_S * 1000))
     return options
-
-
-def _linger(stream: httpcore.AsyncNetworkStream, how: bytes) -> None:
-    """Whether closing resets the connection (what is unsent is dropped) or finishes it."""
-    with contextlib.suppress(OSError):  # the peer may have taken the socket down already
-        stream.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, how)
-
-
-def _closed_by_peer(stream: httpcore.AsyncNetworkStream) -> bool:
-    """Whether the peer has hung up before the first byte was written: then writing none proves `Unsent`."""
-    if not hasattr(socket, "TCP_INFO"):
-        return False
-    try:
-        info = stream.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
-    except OSError:
-        return True
-    return bool(info[0] != _TCP_ESTABLISHED)
 
 
 async def _release(stream: httpcore.AsyncNetworkStream | None) -> None:

@@ -92,7 +92,7 @@ class WebhookEndpoint:
         opened = await self._system.open()
         if isinstance(opened, Unsent | Refused):
             return (Symptom(code=opened.code, severity=Severity.PROBLEM, fix=_FIXES.get(opened.code, _ELSEWHERE)),)
-        await opened.aclose()
+        await opened.release()
         return (Symptom(code="receiver_ready", detail="the receiver can be reached; nothing was sent to it"),)
 
     async def aclose(self) -> None:

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final
 
 from adapters import wordpress_answers as answers
-from adapters.answers import Reply
+from adapters.answers import Reply, Unreadable
 from adapters.http import CONNECT_S, READ_S, HttpSystem
 from adapters.wordpress_media import WordPressMedia
 from adapters.wordpress_posts import (
@@ -33,6 +33,7 @@ from adapters.wordpress_posts import (
     candidates,
     differing,
     expected_part,
+    marked,
     marker_slug,
     same_slug,
 )
@@ -50,7 +51,7 @@ from execution.core.failures import (
     Unprepared,
 )
 from execution.core.quiescence import Bounds
-from execution.ports import Article, Symptom
+from execution.ports import Article, Marked, Symptom
 
 _MARKER: Final = re.compile(r"[a-z2-7]{16,52}")
 
@@ -234,6 +235,16 @@ class WordPressSite:
         if plugin is not True:
             wrong.append(plugin.code if isinstance(plugin, CannotTell) else "plugin_missing")
         return tuple(wrong)
+
+    async def marked(self, limit: int) -> tuple[Marked, ...] | CannotTell:
+        """Drafts; once a post is public it carries its public slug, and once in the trash it is nobody's concern."""
+        rows = await self._read.unpublished(limit)
+        if isinstance(rows, CannotTell):
+            return rows
+        try:
+            return tuple(found for row in rows if (found := marked(row)) is not None)
+        except Unreadable:
+            return CannotTell(code="unreadable_answer")
 
     async def probe(self) -> tuple[Symptom, ...]:
         return symptoms(await self.check(), self.key_strategy)

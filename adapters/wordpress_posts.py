@@ -17,13 +17,14 @@ from urllib.parse import unquote
 from adapters.answers import JsonObject, Unreadable, integer, parse, text
 from capabilities.strict_json import JsonValue
 from execution.core.failures import Receipt
-from execution.ports import Article
+from execution.ports import Article, Marked
 
 TRASHED: Final = "__trashed"
 KEY: Final = "_remit_key"
 DESCRIPTION: Final = "_remit_description"
 DUPLICATES_LOOKED_FOR: Final = 4
 """`X`, `X-2` … `X-5`: what WordPress makes of a slug that is created again."""
+_MARKED: Final = re.compile(r"remit-([a-z2-7]{16,52})(?:-[0-9]+)?")
 _STRUCTURED: Final = re.compile(r'<script type="application/ld\+json">.*?</script>', re.DOTALL)
 _NOTICE: Final = re.compile(rb"\s*(?:<br|<b>|PHP |Notice|Warning|Deprecated)")
 _JSON_AFTER_NOTICE: Final = re.compile(rb'(?:>|\n)\s*(\[\]|\[?\{")')
@@ -84,6 +85,14 @@ class Post:
 def marker_slug(marker: str) -> str:
     """The slug that a draft of ours carries."""
     return f"remit-{marker}"
+
+
+def marked(row: JsonValue) -> Marked | None:
+    """What carries a marker in its slug, whoever made it; None for any other post. Raises Unreadable."""
+    if not isinstance(row, dict):
+        raise Unreadable
+    found = _MARKED.fullmatch(text(row, "slug"))
+    return found and Marked(marker=found[1], resource_id=str(integer(row, "id")), state=text(row, "status"))
 
 
 def candidates(slug: str) -> tuple[str, ...]:

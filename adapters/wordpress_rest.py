@@ -155,6 +155,19 @@ class WordPressReader:
         except Unreadable:
             return CannotTell(code="unreadable_answer")
 
+    async def unpublished(self, limit: int) -> list[JsonValue] | CannotTell:
+        """Id, slug and status of posts that readers do not see and that do not lie in the trash, the newest first."""
+        wanted = {"status": "draft,pending,private,future", "orderby": "date", "_fields": "id,slug,status"}
+        found: list[JsonValue] = []
+        while len(found) < limit:
+            rows = await self.listed("posts", {**wanted, "offset": str(len(found))})
+            if isinstance(rows, CannotTell):
+                return rows
+            found += rows
+            if len(rows) < PER_PAGE:
+                break
+        return found[:limit]
+
     async def _get(self, path: str, params: dict[str, str]) -> Reply | CannotTell:
         """A page cache keys by the whole URL: a parameter that WordPress ignores makes each read its own."""
         reply = await self._system.get(API + path, {"context": "edit", **params, "remit_at": secrets.token_hex(8)})

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from execution.authority import fence_for
-from execution.comparing import evidence
+from execution.comparing import carrying, three_ways
 from execution.core import decide
 from execution.core.apply import apply, landed_receipt, settle_answer, settle_found, sighting_body, step_of
 from execution.core.command import Attempt, Command
 from execution.core.decide import Decision
-from execution.core.definition import Action, Forward, Prepared, tells_writing
+from execution.core.definition import Action, Forward, Prepared, asks_to_write, tells_writing
 from execution.core.draft import Draft
 from execution.core.events import Fact, canonical
 from execution.core.failures import Answer, FailureClass, Refused, Sighting, Unsent
@@ -66,7 +66,8 @@ class Stamp:
 
 
 class Lateness:
-    """Whether bytes left after the budget that the request declares: the sender looks at its clocks every time."""
+    """Whether bytes left after the budget that the request declares: the sender looks at its clocks every time, and
+    before each further request of a write that takes several."""
 
     def __init__(self, clock: Clock, stamp: Stamp, budget_s: float) -> None:
         self._clock = clock
@@ -79,6 +80,10 @@ class Lateness:
         elapsed_s = self._stamp.elapsed_s(self._clock)
         if elapsed_s > self._budget_s:
             self.late_s = elapsed_s
+
+    def in_time(self) -> bool:
+        """Whether bytes may still leave."""
+        return self._stamp.elapsed_s(self._clock) <= self._budget_s
 
 
 async def execute(drive: Drive, command_id: str) -> Next:
@@ -97,6 +102,8 @@ async def _make(drive: Drive, command_id: str) -> Next:
             return await _decided(drive, command_id, _doubt_again("receipt_on_record"), None)
         prepared = await drive.keeping(drive.env.performer.prepare(forward, drive.context(command_id)))
         if isinstance(prepared, Refused):
+            if prepared.retry_after_s is not None:
+                drive.learn(command_id, prepared)
             return await _not_sent(drive, command_id, prepared, None)
         try:
             following = await _attempt(drive, command_id, action, prepared)
@@ -141,6 +148,8 @@ async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepare
     lateness = Lateness(env.clock, stamp, prepared.bounds.budget_s)
     if tells_writing(prepared):
         prepared.written = lateness.note
+    if asks_to_write(prepared):
+        prepared.may_write = lateness.in_time
     answer = await drive.keeping(env.performer.send(prepared, action.deadline_s))
     drive.learn(command_id, answer)
     return await _answered(drive, attempt, answer, lateness.late_s)
@@ -236,12 +245,12 @@ async def _budget_missed(drive: Drive, attempt: Attempt) -> None:
 
 async def _answered(drive: Drive, attempt: Attempt, answer: Answer, late_s: float | None) -> Next:
     command_id = attempt.command_id
-    texts = await evidence(drive, command_id, answer)
+    texts = await three_ways(drive, command_id, answer)
 
     def change(draft: Draft) -> None:
         settle_answer(draft, _known(draft, attempt, late_s), answer)
         at = drive.standing(draft.saga, command_id, but=attempt.attempt_id)
-        decision = replace(decide.after_answer(at, answer, drive.jitter()), evidence=texts)
+        decision = carrying(decide.after_answer(at, answer, drive.jitter()), texts)
         apply(draft, command_id, decision, drive.horizon(draft.saga))
 
     try:
@@ -277,7 +286,7 @@ async def _not_sent(drive: Drive, command_id: str, answer: Unsent | Refused, loo
 
 
 async def _decided(drive: Drive, command_id: str, decision: Decision, look: Look | None) -> Next:
-    decision = replace(decision, evidence=await evidence(drive, command_id, look.sighting if look else None))
+    decision = carrying(decision, await three_ways(drive, command_id, look.sighting if look else None))
 
     def change(draft: Draft) -> None:
         _journal_look(draft, command_id, look)

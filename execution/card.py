@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from execution.core.definition import Action, After, ApprovalGate, LookupContract, OnRefused, Part, SagaDefinition, Step
+from execution.core.definition import Action, ApprovalGate, LookupContract, OnRefused, Part, SagaDefinition, Step
+from execution.core.duty import After
 from execution.core.states import EffectClass, Repeat
 
 Definition = SagaDefinition[Any]

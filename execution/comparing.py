@@ -8,8 +8,10 @@ answer to an agent carries them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
+from execution.core.decide import Decision
 from execution.core.definition import Compare, ThreeWay
 from execution.core.failures import Answer, CannotTell, Foreign, Present, Refused, Sighting
 from execution.drive import Drive
@@ -17,6 +19,7 @@ from execution.opening import ARTIFACT
 from execution.ports import Ports
 from execution.store import artifacts
 from execution.store.connection import Connection
+from execution.store.errors import StoreError
 
 TEXT_BYTES_MAX: Final = 8 * 1024 * 1024
 """Of one text that is kept; a longer one is named as too long."""
@@ -24,12 +27,17 @@ FIELDS_MAX: Final = 12
 _CHANGED: Final = "changed"
 
 
-async def evidence(drive: Drive, command_id: str, seen: Sighting | Answer | None) -> Mapping[str, Any]:
+async def three_ways(drive: Drive, command_id: str, seen: Sighting | Answer | None) -> Mapping[str, Any]:
     """What a review about this step should carry when that was seen; nothing where there is nothing to compare."""
-    compare = drive.action(command_id).compare
-    if compare is None or not _is_comparable(seen):
+    if not _is_comparable(seen):
         return {}
-    return await compared(drive, command_id, compare)
+    compare = drive.action(command_id).compare
+    return {} if compare is None else await compared(drive, command_id, compare)
+
+
+def carrying(decision: Decision, facts: Mapping[str, Any]) -> Decision:
+    """The decision with those facts for whoever is asked."""
+    return replace(decision, facts=facts) if facts else decision
 
 
 def _is_comparable(seen: Sighting | Answer | None) -> bool:
@@ -43,12 +51,16 @@ def _is_comparable(seen: Sighting | Answer | None) -> bool:
 
 
 async def compared(drive: Drive, command_id: str, compare: Compare[Ports]) -> Mapping[str, Any]:
-    """The fields in which the three are not all one, each text by its reference."""
+    """The fields in which the three are not all one, each text by its reference. Whatever prevents it only leaves them
+    out: no answer of a system waits for it."""
     found = await drive.keeping(drive.env.performer.compare(compare, drive.context(command_id)))
     if isinstance(found, CannotTell):
         return {"three_way": [], "not_compared": found.code}
     fields = [name for name in found.live if len({side.get(name) for side in _sides(found)}) > 1][:FIELDS_MAX]
-    kept = await drive.env.store.transact(lambda conn: _keep(conn, found, fields, drive.env.clock.now_ms()))
+    try:
+        kept = await drive.env.store.transact(lambda conn: _keep(conn, found, fields, drive.env.clock.now_ms()))
+    except StoreError:
+        return {"three_way": [], "not_compared": "store_error"}
     return {"three_way": kept}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from execution.core.command import Saga
-from execution.core.definition import After, FollowUp, SagaDefinition
+from execution.core.definition import SagaDefinition
+from execution.core.duty import After, FollowUp
 from execution.core.states import CompensationState, Kind, State
 from execution.ports import Ports
 

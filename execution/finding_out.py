@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from execution.comparing import evidence
+from execution.comparing import carrying, three_ways
 from execution.core import decide
 from execution.core.apply import apply, landed_receipt, settle_found, sighting_body
 from execution.core.decide import Decision
@@ -31,12 +31,12 @@ async def verify(drive: Drive, command_id: str) -> Next:
         asked = drive.env.clock.now_ms()
         sighting = await drive.keeping(drive.env.performer.verify(action, drive.context(command_id), receipt))
     drive.learn(command_id, sighting)
-    texts = await evidence(drive, command_id, sighting)
+    texts = await three_ways(drive, command_id, sighting)
 
     def change(draft: Draft) -> None:
         draft.note(command_id, Fact.VERIFIED, _body(sighting, action.system, asked, "verify"))
         at = drive.standing(draft.saga, command_id)
-        decision = replace(decide.after_verify(at, sighting, drive.jitter()), evidence=texts)
+        decision = carrying(decide.after_verify(at, sighting, drive.jitter()), texts)
         apply(draft, command_id, decision, drive.horizon(draft.saga))
 
     return await drive.commit(change)
@@ -49,7 +49,7 @@ async def reconcile(drive: Drive, command_id: str) -> Next:
     decision, asked, sighting = await _look(drive, command_id, second=False)
     if decision.again:
         decision, asked, sighting = await _look(drive, command_id, second=True)
-    decision = replace(decision, evidence=await evidence(drive, command_id, sighting))
+    decision = carrying(decision, await three_ways(drive, command_id, sighting))
     system = drive.action(command_id).system
 
     def change(draft: Draft) -> None:
@@ -87,7 +87,7 @@ async def watch(drive: Drive, command_ids: tuple[str, ...]) -> Next:
         async with drive.turn(command_id):
             asked = drive.env.clock.now_ms()
             sighting = await drive.observe(command_id)
-        seen.append((command_id, asked, sighting, await evidence(drive, command_id, sighting)))
+        seen.append((command_id, asked, sighting, await three_ways(drive, command_id, sighting)))
 
     def change(draft: Draft) -> None:
         for command_id, asked, sighting, texts in seen:

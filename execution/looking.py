@@ -43,6 +43,7 @@ def context_of(
         root_id=row.root_id,
         correlation_id=row.correlation_id,
         params=plan,
+        accepted_at_ms=saga.root.created_at_ms,
         receipts=receipts,
         expected_version=row.expected_version,
         attempt_number=row.attempt_count + 1,

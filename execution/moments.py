@@ -70,6 +70,14 @@ def shown_in(moment: datetime, zone: ZoneInfo) -> str:
     return f"{moment.astimezone(zone).isoformat()}[{zone.key}]"
 
 
+def age(seconds: float) -> str:
+    """How long, in the largest unit that says something."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
 def _in_zone(moment: datetime, zone: ZoneInfo, *, is_utc: bool) -> datetime:
     if is_utc:
         return moment.astimezone(UTC)

@@ -72,7 +72,7 @@ class Performer:
         """The request's exact bytes; a failure here is certain: nothing was sent."""
         made = await _guarded("prepare", forward(self.ports, context), self.observe_deadline_s)
         if isinstance(made, Unprepared):
-            return Refused(failure=made.failure, code=made.code)
+            return Refused(failure=made.failure, code=made.code, retry_after_s=made.retry_after_s)
         if isinstance(made, _Raised):
             failure = FailureClass.TRANSIENT if made.code == "deadline" else FailureClass.PERMANENT
             return Refused(failure=failure, code=f"prepare_{made.code}")

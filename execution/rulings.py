@@ -82,8 +82,8 @@ def _refusal(
     row = draft.row(review.command_id)
     if review.kind in FINDINGS and review.verdict == Verdict.CONTINUE:
         return None
-    if row.is_root and review.verdict == Verdict.ABANDON:
-        return None if draft.root.phase is Phase.PRE_PIVOT and not row.is_terminal else "too_late"
+    if _ends_the_saga(row, review):
+        return None if draft.root.phase is Phase.PRE_PIVOT and not draft.root.is_terminal else "too_late"
     if untried(row):
         return "not_seen_gone" if review.verdict == Verdict.PRESENT and not isinstance(sighting, Absent) else None
     if row.state is not State.NEEDS_REVIEW:
@@ -110,8 +110,8 @@ def _refusal(
 def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | None) -> None:
     command_id = review.command_id
     row = draft.row(command_id)
-    if row.is_root and review.verdict == Verdict.ABANDON:
-        draft.set(command_id, ending=draft.root.ending or "abandoned")
+    if _ends_the_saga(row, review):
+        draft.set(draft.root.command_id, ending=draft.root.ending or "abandoned")
         return
     if untried(row):
         _rule_untried(draft, row, review.verdict)
@@ -119,6 +119,8 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
     if review.kind in FINDINGS and (row.is_root or row.state is not State.NEEDS_REVIEW):
         if review.kind is ReviewKind.LATE_FACT:
             _close_attempts(draft, command_id)
+        if review.kind is ReviewKind.STUCK and row.kind is Kind.GATE:
+            draft.set(command_id, attempt_count=0, next_retry_at_ms=draft.now_ms)
         if review.kind is ReviewKind.DRIFT and row.state is State.SUCCESS and _whole(sighting):
             draft.set(command_id, verified_at_ms=draft.now_ms)  # somebody mended it: it is what was asked for again
         return
@@ -138,6 +140,12 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
             _abandon(draft, command_id)
         case _:
             _continue(drive, draft, command_id)
+
+
+def _ends_the_saga(row: Command, review: Review) -> bool:
+    """Giving up on the whole, or on a step that could not even be begun: there is nothing to rule about it alone."""
+    begun = row.state is State.NEEDS_REVIEW
+    return review.verdict == Verdict.ABANDON and (row.is_root or (review.kind is ReviewKind.STUCK and not begun))
 
 
 def _whole(sighting: Sighting | None) -> bool:

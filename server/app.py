@@ -259,7 +259,12 @@ def _check_identity(config: Config, identity: Identity) -> None:
 def paces(settings: Settings) -> dict[str, Rules]:
     """How much each system may be asked, by the name of its pace."""
     systems: dict[str, Paced | None] = {f"wordpress/{name}": site for name, site in settings.site.items()}
-    systems |= {"publications": settings.publications, "monitoring": settings.monitoring, "mail": settings.mail}
+    systems |= {
+        "github": settings.github,
+        "publications": settings.publications,
+        "monitoring": settings.monitoring,
+        "mail": settings.mail,
+    }
     shared: dict[str, Sequence[Paced]] = {
         "cloudflare": [site.cloudflare for site in settings.site.values() if site.cloudflare is not None],
         "webhook": [found for found in settings.notify.values() if found.url is not None],

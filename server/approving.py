@@ -39,6 +39,9 @@ _FIXES: Final = {
     "not_held": "See `remit freeze ls`.",
     "too_late": "Publish a correction as the next version instead.",
     "verdict_not_offered": "See `remit review show`.",
+    "artifact_missing": "Check the reference.",
+    "artifact_erased": "Only its hash is kept.",
+    "artifact_in_use": "Wait until those commands have ended, or cancel them.",
     "already_taken": "`remit review assign` gives it to somebody else.",
 }
 

@@ -12,16 +12,18 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from capabilities.errors import KeyFileCode, KeyFileError
+from capabilities.errors import KeyFileError
 from capabilities.keyfile import read_private_file
 from server.config_rules import problems
+from server.private_files import told
 from server.settings import LogLevel, MonitoringSection, PublicationsSection, Section, Settings
 
 CONFIG_NAME: Final = "remit.toml"
@@ -78,6 +80,12 @@ class Config:
         site = self.settings.site[name]
         return self._required(f"site.{name}", "password", site.password_file, site.password_env)
 
+    def github_token(self) -> Secret:
+        """The repository's token."""
+        section = self.settings.github
+        assert section is not None, "asked for only where the section exists"
+        return self._required("github", "token", section.token_file, section.token_env)
+
     def cloudflare_token(self, name: str) -> Secret:
         """The API token of the cache in front of one site."""
         section = self.settings.site[name].cloudflare
@@ -115,10 +123,25 @@ class Config:
             return None
         return self._required("mail", "password", section.password_file, section.password_env)
 
+    def secret_readers(self) -> Iterator[Callable[[], Secret | None]]:
+        """What reads each secret that the configuration refers to. Each raises ConfigError when this user cannot."""
+        settings = self.settings
+        yield from (partial(self.site_password, name) for name in settings.site)
+        yield from (partial(self.cloudflare_token, name) for name, site in settings.site.items() if site.cloudflare)
+        yield from (partial(self.webhook_secret, name) for name, found in settings.notify.items() if found.url)
+        yield from (self.mail_password, self.monitoring_key)
+        if settings.github is not None:
+            yield self.github_token
+        if settings.publications is not None and settings.publications.url is None:
+            yield self.publications_url
+        if settings.monitoring is not None and settings.monitoring.url is None:
+            yield self.monitoring_url
+
     def credential_files(self) -> tuple[Path, ...]:
         """Every file here that holds production authority: for the warning at start."""
         settings = self.settings
         named = [site.password_file for site in settings.site.values()]
+        named += [settings.github.token_file] if settings.github else []
         named += [site.cloudflare.token_file for site in settings.site.values() if site.cloudflare]
         named += [settings.mail.password_file] if settings.mail else []
         named += [settings.publications.url_file] if settings.publications else []
@@ -244,22 +267,13 @@ def _from_environment(where: str, key: str, variable: str) -> Secret:
     return Secret(value)
 
 
-_FILE_FIXES: Final = {
-    KeyFileCode.UNREADABLE: "Create the file (one line: the secret), and `chmod 600` it.",
-    KeyFileCode.NOT_REGULAR: "Put the secret into a regular file, not a link or a folder.",
-    KeyFileCode.FOREIGN_OWNER: "The file must belong to the user that runs remit: `chown` it.",
-    KeyFileCode.OPEN_PERMISSIONS: "Others can read it: `chmod 600` it.",
-    KeyFileCode.TOO_LARGE: "The file is larger than 4 KiB; it should hold the secret alone.",
-}
-
-
 def _from_file(where: str, key: str, path: Path) -> Secret:
     try:
         raw = read_private_file(path)
         value = raw.decode("utf-8").strip()
     except KeyFileError as error:
-        fix = _FILE_FIXES.get(error.code, "Check the file.")
-        raise ConfigError(f"{where}, {key}", f"{path} is {error.code.replace('_', ' ')}", fix) from None
+        problem, fix = told(error)
+        raise ConfigError(f"{where}, {key}", problem, fix) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{where}, {key}", f"{path} is not UTF-8", "Save the secret as plain text.") from None
     if not value:

@@ -6,14 +6,18 @@ refused where the adapter is made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import urlsplit
 
 from capabilities.identifiers import is_segment
 from execution.moments import NotAMoment, zone_named
 from execution.sagas.purging import BATCHES_MAX, LIVE, batches_at_most, is_entry
 from server.settings import LOOPBACK, CloudflareSection, HttpSection, ListenerSection, NotifyList, Settings, Timed
+
+_PASSWORD_IN_URL: Final = re.compile(r"://[^/@:\s]*:[^/@\s]+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ def problems(settings: Settings) -> Iterator[Problem]:
     for name, found in settings.notify.items():
         yield from _list(found, f"notify.{name}")
     yield from _audit(settings)
+    yield from _passwords(settings)
     for where, timed in _timed(settings):
         yield from _limits(timed, where)
 
@@ -59,6 +64,13 @@ def _audit(settings: Settings) -> Iterator[Problem]:
     lists = ", ".join(sorted(settings.notify)) or "(none is configured)"
     for name in sorted(set(settings.audit.notify) - set(settings.notify)):
         yield Problem("audit.notify", f"there is no list {name}", f"Add [notify.{name}], or use one of: {lists}.")
+
+
+def _passwords(settings: Settings) -> Iterator[Problem]:
+    fix = "Put the whole URL into a file of mode 0600 and name it: url_file."
+    for where, section in (("publications", settings.publications), ("monitoring", settings.monitoring)):
+        if section is not None and _PASSWORD_IN_URL.search(section.url or ""):
+            yield Problem(f"{where}.url", "a password has no place in the configuration", fix)
 
 
 def _zone(name: str, where: str) -> Iterator[Problem]:
@@ -127,6 +139,11 @@ def _limits(timed: Timed, where: str) -> Iterator[Problem]:
 def _timed(settings: Settings) -> Iterator[tuple[str, Timed]]:
     yield from ((f"site.{name}", site) for name, site in settings.site.items())
     yield from ((f"site.{name}.cloudflare", site.cloudflare) for name, site in settings.site.items() if site.cloudflare)
-    single = {"publications": settings.publications, "monitoring": settings.monitoring, "mail": settings.mail}
+    single: dict[str, Timed | None] = {
+        "github": settings.github,
+        "publications": settings.publications,
+        "monitoring": settings.monitoring,
+        "mail": settings.mail,
+    }
     yield from ((name, section) for name, section in single.items() if section is not None)
     yield from ((f"notify.{name}", found) for name, found in settings.notify.items())

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from capabilities.errors import CredentialError, KeyFileCode, KeyFileError, ScopeError
+from capabilities.errors import CredentialError, KeyFileCode, KeyFileError, ScopeCode, ScopeError
 from execution.proposal import IntakeRefused
 
 _ASK_ANEW: Final = "Ask the person you work for to issue a new token (`remit token issue --out FILE`), then call again."
@@ -178,9 +178,10 @@ def from_credential(error: CredentialError) -> Refusal:
     return refusal(str(error.code))
 
 
-def from_scope(error: ScopeError) -> Refusal:
-    """A token that does not reach so far."""
+def from_scope(error: ScopeError, beyond: str | None = None) -> Refusal:
+    """A token that does not reach so far. `beyond`: the argument that it does not cover."""
     field = {"max_bytes": "content"}.get(error.field or "", error.field)
+    field = beyond if error.code is ScopeCode.RESOURCE_NOT_GRANTED else field
     return refusal(str(error.code), field=field, limit=error.limit, actual=error.actual)
 
 

@@ -46,7 +46,7 @@ STRANGERS_FILED_MAX: Final = 600
 """Refusal rows for callers whom no token proves, in QUERY_WINDOW_S: whoever reaches a port must not fill the disk."""
 
 BY_HASH: Final = "artifact://sha256/"
-_MEDIA_TYPES: Final = {"markdown": "text/markdown", "html": "text/html", "blocks": "text/x-wordpress-blocks"}
+MEDIA_TYPES: Final = {"markdown": "text/markdown", "html": "text/html", "blocks": "text/x-wordpress-blocks"}
 _VOLATILE: Final = frozenset(
     {"article_id", "version", "site", "content", "payload_ref", "wait_seconds", "preview", "repeat_of"}
 )
@@ -257,7 +257,7 @@ class Gateway:
         try:
             detail = permits(capability.claims.details, Intent.PUBLISH, target, content_bytes=size, repeat=repeat)
         except ScopeError as error:
-            raise GatewayRefused(from_scope(error)) from None
+            raise GatewayRefused(from_scope(error, _beyond(arguments, capability))) from None
         if arguments.site not in self._sites:
             raise refused("unknown_site", field="site")
         if not set(arguments.notify or ()) <= self._lists:
@@ -333,7 +333,7 @@ def normal_form(arguments: ProposePublish, sha256: str, correlation_id: str, tra
         version=arguments.version,
         arguments=meaning | {"content_sha256": sha256},
         content=content,
-        content_media_type=_MEDIA_TYPES[arguments.content_format],
+        content_media_type=MEDIA_TYPES[arguments.content_format],
         payload_ref=arguments.payload_ref,
         repeat_of=arguments.repeat_of,
         correlation_id=correlation_id,
@@ -374,6 +374,13 @@ def find_in(value: Any) -> Iterator[str]:
             waiting += [*item.keys(), *item.values()]
         elif isinstance(item, list | tuple):
             waiting += item
+
+
+def _beyond(arguments: ProposePublish, capability: Capability) -> str:
+    """Which argument a token does not reach: the article where it covers others of that site, else the site."""
+    detail = find_detail(capability.claims.details, Intent.PUBLISH)
+    on_site = f"site/{arguments.site}/"
+    return "article_id" if detail and any(r.startswith(on_site) for r in detail.resources) else "site"
 
 
 def _visible(capability: Capability, view: CommandView) -> bool:

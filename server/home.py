@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Final
 
 from adapters.wordpress_plugin import PLUGIN
+from capabilities.errors import KeyFileError
 from capabilities.identifiers import is_segment
 from capabilities.jwks import KeySet, write_key_set
 from capabilities.keyfile import create_private_file
 from capabilities.keys import generate_operator_key, generate_signing_key, next_kid, save_private_key
 from execution.ports import Clock, Ids
 from execution.store import meta
+from execution.store.errors import StoreError
 from execution.store.opening import open_store
 from server.config import CONFIG_NAME, DATABASE_NAME
 
@@ -31,13 +33,17 @@ UMASK: Final = 0o077
 TENANT_DEFAULT: Final = "local"
 SANDBOX_USER: Final = "editor1"
 SANDBOX_SECRET: Final = "sandbox-editor1"  # noqa: S105 (protects nothing: the stand-in listens on loopback)
-SANDBOX_TOKEN: Final = "sandbox-cloudflare"  # noqa: S105 (the same)
+SANDBOX_TOKENS: Final = {"cloudflare": "sandbox-cloudflare", "github": "sandbox-github"}
 SANDBOX_WEBHOOK: Final = "whsec_c2FuZGJveC13ZWJob29rLXNlY3JldC0wMDAx"
 SANDBOX_ZONE: Final = "023e105f4ecef8ad9ca31a8372d0c353"
 
 
 class HomeExists(Exception):
     """The folder holds something already; it was not touched."""
+
+
+class HomeUnusable(Exception):
+    """The folder cannot be made there; nothing of it was left. Carries the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +69,28 @@ class NewHome:
 def create_home(
     home: Path, *, clock: Clock, ids: Ids, tenant: str = TENANT_DEFAULT, operator: str | None = None
 ) -> NewHome:
-    """Make a home. Raises HomeExists, or OSError when the folder cannot be made."""
+    """Make a home. Raises HomeExists, or HomeUnusable when the folder cannot be made."""
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise HomeExists(str(home))
     before = os.umask(UMASK)
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{home.name}.", dir=home.parent))
-        try:
-            new = _fill(made, home, clock, ids, Names(tenant, operator or login_name()))
-            made.rename(home)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)  # what was renamed is not there any more
+        return _make(home, clock, ids, Names(tenant, operator or login_name()))
+    except OSError as error:
+        raise HomeUnusable(error.strerror or "failed") from None
+    except (KeyFileError, StoreError) as error:
+        raise HomeUnusable(str(error.code)) from None
     finally:
         os.umask(before)
+
+
+def _make(home: Path, clock: Clock, ids: Ids, names: Names) -> NewHome:
+    home.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{home.name}.", dir=home.parent))
+    try:
+        new = _fill(made, home, clock, ids, names)
+        made.rename(home)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)  # what was renamed is not there any more
     return new
 
 
@@ -101,7 +115,8 @@ def _fill(made: Path, home: Path, clock: Clock, ids: Ids, names: Names) -> NewHo
     key = generate_operator_key(operator)
     save_private_key(key, made / "operators" / f"{operator}.pem")
     create_private_file(made / "secrets" / "blog.password", f"{SANDBOX_SECRET}\n".encode())
-    create_private_file(made / "secrets" / "cloudflare.token", f"{SANDBOX_TOKEN}\n".encode())
+    for system, token in SANDBOX_TOKENS.items():
+        create_private_file(made / "secrets" / f"{system}.token", f"{token}\n".encode())
     create_private_file(made / "secrets" / "hook.secret", f"{SANDBOX_WEBHOOK}\n".encode())
     installation_id = ids.new("inst")
     text = _TEMPLATE.format(
@@ -232,6 +247,30 @@ stale_s = 0
 clock_s = 0.5
 pause_s = 1
 
+[github]
+# Every version is kept on a branch of its own, and only there; without this section none is.
+# real: your repository, and a fine-grained token for it alone: Contents read and write, and Pull requests read and
+# write where pull_request = true. Remove the line with the url.
+url = "http://127.0.0.1:{http_port}/github"
+owner = "remit"
+repo = "archive"
+token_file = "secrets/github.token"
+base_branch = "main"
+folder = "remit"
+pull_request = false
+# real: from whom the commits are.
+author_name = "Remit"
+author_email = "remit@remit.invalid"
+# real: max_run_s = 10, max_run_source = "GitHub's documentation: Troubleshooting the REST API, Timeouts".
+max_run_s = 5
+max_run_source = "the sandbox ends requests after this"
+# real: remove these five: what holds without them suits a service far away.
+within_s = 2
+transit_s = 1
+stale_s = 0
+clock_s = 0.5
+pause_s = 1
+
 [mail]
 # real: your relay; with a login: user, password_file, tls = "starttls".
 host = "127.0.0.1"
@@ -268,7 +307,7 @@ url = "sqlite:///{{home}}/sandbox/monitoring.db"
 # notify = ["team"]
 
 [sandbox]
-# Stand-ins for WordPress, its cache and the mail relay; `remit serve` starts them and ends them with itself.
+# Stand-ins for WordPress, its cache, GitHub and the mail relay; `remit serve` starts them and ends them with itself.
 start = true
 http_port = {http_port}
 smtp_port = {smtp_port}

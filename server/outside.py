@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from adapters.cloudflare import CloudflareCache
 from adapters.database import SqlPublications
 from adapters.database_checks import SqlMonitoring
+from adapters.github import Archive, GitHubRepository
 from adapters.mail import Login, Security, SmtpMail
 from adapters.monitoring import Healthchecks
 from adapters.public_pages import PublicPages
@@ -79,34 +80,26 @@ def adapters_of(at: Installation) -> Outside:
         name: _cache(config, name, site.cloudflare) for name, site in config.settings.site.items() if site.cloudflare
     }
     webhooks = {name: _webhook(at, name, found.url) for name, found in notify.items() if found.url}
-    publications, monitoring = _publications(config), _monitoring(config)
+    repository, publications, monitoring = repository_of(config), _publications(config), _monitoring(config)
     ports = Ports(
         artifacts=StoredArtifacts(at.store),
         wordpress=MappingProxyType(sites),
         caches=MappingProxyType(caches),
         media=MappingProxyType({name: site.media for name, site in sites.items()}),
+        repository=repository,
         publications=publications,
         monitoring=monitoring,
         mail=_mail(config),
         recipients=MappingProxyType({name: found.recipients for name, found in notify.items() if found.recipients}),
         webhooks=MappingProxyType(webhooks),
     )
-    databases = [system for system in (publications, monitoring) if system is not None]
-    return Outside(ports, (*sites.values(), *caches.values(), *webhooks.values(), *databases))
+    single = [system for system in (repository, publications, monitoring) if system is not None]
+    return Outside(ports, (*sites.values(), *caches.values(), *webhooks.values(), *single))
 
 
 def secrets_of(config: Config) -> tuple[Secret, ...]:
-    """Every secret that this process is about to hold: logs must never show one."""
-    passwords = [config.site_password(name) for name in config.settings.site]
-    tokens = [config.cloudflare_token(name) for name, site in config.settings.site.items() if site.cloudflare]
-    others = [config.mail_password(), config.monitoring_key()]
-    settings, urls = config.settings, []
-    if settings.publications is not None and settings.publications.url is None:
-        urls.append(config.publications_url())
-    if settings.monitoring is not None and settings.monitoring.url is None:
-        urls.append(config.monitoring_url())
-    tokens += [config.webhook_secret(name) for name, found in config.settings.notify.items() if found.url]
-    return (*passwords, *tokens, *urls, *(secret for secret in others if secret is not None))
+    """Every secret that this process is about to hold: logs must never show one. Raises ConfigError."""
+    return tuple(secret for read in config.secret_readers() if (secret := read()) is not None)
 
 
 def bounds_of(timed: Timed, scale: float = 1.0) -> Bounds:
@@ -133,6 +126,28 @@ def _site(config: Config, name: str) -> WordPressSite:
     except ValueError as error:
         where = f"{config.home / CONFIG_NAME}, [site.{name}]"
         raise ConfigError(where, str(error), "Correct the address.") from None
+
+
+def repository_of(config: Config) -> GitHubRepository | None:
+    """The repository that keeps versions, where one is configured. Raises ConfigError."""
+    section = config.settings.github
+    if section is None:
+        return None
+    scale = config.settings.engine.time_scale
+    token = config.github_token().value
+    try:
+        archive = Archive(
+            owner=section.owner,
+            repo=section.repo,
+            base_branch=section.base_branch,
+            folder=section.folder,
+            author_name=section.author_name,
+            author_email=section.author_email,
+        )
+        within_s = section.within_s * scale
+        return GitHubRepository(section.url, token, archive, bounds_of(section, scale), within_s=within_s)
+    except ValueError as error:
+        raise ConfigError(f"{config.home / CONFIG_NAME}, [github]", str(error), "Correct the value.") from None
 
 
 def _cache(config: Config, name: str, section: CloudflareSection) -> CloudflareCache:

@@ -27,6 +27,8 @@ def publish_settings(config: Config) -> PublishSettings:
         sites={name: _rules(site) for name, site in settings.site.items()},
         lists={name: found.recipients for name, found in settings.notify.items() if found.url is None},
         webhooks=frozenset(name for name, found in settings.notify.items() if found.url is not None),
+        archive=settings.github is not None,
+        pull_request=settings.github is not None and settings.github.pull_request,
         publications=settings.publications is not None,
         monitoring=settings.monitoring is not None,
         monitoring_tags=settings.monitoring.tags if settings.monitoring else (),

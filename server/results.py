@@ -327,14 +327,6 @@ def moment(at_ms: int | None) -> str | None:
     return None if at_ms is None else spelt(at_ms)
 
 
-def age(seconds: float) -> str:
-    """How long, in the largest unit that says something."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{max(0.0, seconds):.0f} s"
-
-
 def _page(steps: tuple[StepView, ...], page: int) -> tuple[tuple[StepView, ...], str | None]:
     start = page * STEPS_PER_PAGE
     more = start + STEPS_PER_PAGE < len(steps)

@@ -132,6 +132,29 @@ class PublicationsSection(Timed):
     url_env: str | None = None
 
 
+class GithubSection(Timed):
+    """The repository that keeps every version, a branch for each. The token is a fine-grained one for it alone.
+
+    `url` is the address of the REST interface. Three requests make a branch; the last of them begins at most `within_s`
+    after its permission to write. `incomplete_s` is how long the service waits for the next request of a connection,
+    too. GitHub asks to be written to by one at a time.
+    """
+
+    concurrent: int = Field(default=1, ge=1, le=1_000)
+
+    owner: str
+    repo: str
+    base_branch: str = "main"
+    folder: str = "remit"
+    author_name: str = "Remit"
+    author_email: str = "remit@remit.invalid"
+    pull_request: bool = False
+    url: str = "https://api.github.com"
+    within_s: Seconds = Field(default=10.0, gt=0, le=60)
+    token_file: str | None = None
+    token_env: str | None = None
+
+
 class MonitoringSection(Timed):
     """What watches published pages: a table of checks in a database (`url` as in `[publications]`), or a Healthchecks
     service (`url` is its address, the key a project's read-write API key)."""
@@ -279,6 +302,7 @@ class Settings(Section):
     issuer: IssuerSection | None = None
     operator: dict[str, OperatorSection] = Field(default_factory=dict)
     site: dict[str, Site] = Field(default_factory=dict)
+    github: GithubSection | None = None
     publications: PublicationsSection | None = None
     monitoring: MonitoringSection | None = None
     mail: MailSection | None = None

@@ -136,6 +136,18 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A backlog of scheduled publications is let go one by one, by however many workers.",
             source="The design, section 6; a public incident of bursts after downtime",
         ),
+        "archive.once": Behaviour(
+            sentence="A version is kept on one branch, however many ask for it at once.",
+            source="The design, law 3 and section 7",
+        ),
+        "archive.kept": Behaviour(
+            sentence="A publication keeps its branch, and asks once for it to be merged where that is configured.",
+            source="The design, section 7",
+        ),
+        "archive.untouched": Behaviour(
+            sentence="A branch that somebody pushed to is neither taken for ours nor deleted.",
+            source="The design, laws 7 and 11",
+        ),
         "mail.at-most-once": Behaviour(
             sentence="A message is sent at most once, whatever happens to its answer.",
             source="The design, laws 3 and 8",
@@ -287,6 +299,14 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
         "audit.scheduled": Behaviour(
             sentence="Of several workers one audits at a time, and what is new is asked and told once.",
             source="The design, law 17",
+        ),
+        "bundle.clean": Behaviour(
+            sentence="A support bundle holds no secret and, unless asked for, no content, wherever they were planted.",
+            source="Incident 73; the security rules, section 5, threat 25",
+        ),
+        "content.erased": Behaviour(
+            sentence="Erased content stands in no file of the journal any more, and every chain verifies.",
+            source="Incident 88; the design, section 6",
         ),
         "watch.follows": Behaviour(
             sentence="Whoever watches a command sees every event in order, and its end by the exit code.",

@@ -8,8 +8,9 @@ import pytest
 
 from tests.services import Mailbox, WordPress, missing_services, smtp_server, wordpress_for_run
 from tests.testbeds.fault_proxy import FaultProxy, fault_proxy_before
+from tests.testbeds.github.emulator import Emulator, emulator, missing_emulator
 
-SHARED_SERVICES = ("wordpress",)
+SHARED_SERVICES = ("wordpress", "github_emulator")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,6 +38,15 @@ def wordpress_proxy(wordpress: WordPress) -> Iterator[FaultProxy]:
     """A proxy before the site, which loses, delays or falsifies what a test arms; its `url` instead of the site's."""
     with fault_proxy_before(wordpress.url) as proxy:
         yield proxy
+
+
+@pytest.fixture(scope="session")
+def github_emulator() -> Iterator[Emulator]:
+    """An independent emulator of GitHub's interface: a test makes its own branches and asserts on those."""
+    if absent := missing_emulator():
+        unavailable(f"not installed: {', '.join(absent)}; run `make services` once")
+    with emulator() as running:
+        yield running
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from adapters.sandbox import cloudflare, healthchecks, webhooks
 from adapters.sandbox.accounts import ACCOUNTS, Account
 from adapters.sandbox.cloudflare import CachingFront
 from adapters.sandbox.faults import Fault, FaultBook, FaultKind, MalformedFault, parse_fault
+from adapters.sandbox.github import PREFIX as GITHUB
+from adapters.sandbox.github import GitHub
 from adapters.sandbox.rest import Circumstances
 from adapters.sandbox.site import Site
 from adapters.sandbox.smtp import MailRelay
@@ -90,6 +92,7 @@ class Sandbox:
         self._front = CachingFront(self._state, now)
         self._systems: dict[str, System] = {
             cloudflare.PREFIX: cloudflare.Api(self._state, now),
+            f"{GITHUB}/": GitHub(self._state, now),
             healthchecks.PREFIX: healthchecks.Api(self._state),
             webhooks.PREFIX: webhooks.Receivers(self._state, now),
         }

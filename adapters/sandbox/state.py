@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from adapters.sandbox.git import GitStore
 from capabilities.strict_json import JsonValue
 
 FAR_FUTURE: Final = 1e12
@@ -103,6 +104,7 @@ class SandboxState:
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.executescript(SCHEMA)
+        self.git = GitStore(self._db)
         self._images = {image.media_id: image for image in self._images_as_of(FAR_FUTURE)}
         self._posts = {post.post_id: post for post in self._posts_as_of(FAR_FUTURE)}
 
@@ -284,6 +286,7 @@ class SandboxState:
                 }
                 for message_id, sender, recipients, content in messages
             ],
+            **self.git.effects(),
         }
 
 

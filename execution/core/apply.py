@@ -168,7 +168,7 @@ def apply(draft: Draft, command_id: str, decision: Decision, at: Horizon) -> Non
         _consume_approval(draft, command_id)
     if row.effect_class is EffectClass.PIVOT and decision.failure is FailureClass.CONFLICT:
         _void_approval(draft, command_id, decision.code or "conflict")
-    facts = {"code": decision.code, "difference": list(decision.difference), **decision.evidence}
+    facts = {"code": decision.code, "difference": list(decision.difference), **decision.facts}
     if decision.review is not None:
         open_review(draft, command_id, decision.review, facts, at)
     if decision.finding is not None:

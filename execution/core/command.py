@@ -288,6 +288,7 @@ class Context:
     """Everything that a forward, observe, verify or check function may read: frozen parameters and earlier receipts.
 
     `receipts` is keyed by command type; a compensation finds the receipt of the step that it undoes there too.
+    `accepted_at_ms` is when the saga was accepted: the one time that is the same on every try.
     """
 
     installation: str
@@ -299,6 +300,7 @@ class Context:
     root_id: str
     correlation_id: str
     params: Mapping[str, Any]
+    accepted_at_ms: int = 0
     receipts: Mapping[str, Receipt] = field(default_factory=dict)
     expected_version: str | None = None
     attempt_number: int = 1

@@ -76,7 +76,7 @@ class Decision:
 
     moves: triggers in order, all in one commit. proceed: nothing stands in the way of the fence. receipt: to be
     recorded. retry_in_s: when the step is due again. review: open one of this kind. unwind: the saga turns back.
-    finding: success stays, and a person is told what is odd. evidence: further facts for whoever is asked.
+    finding: success stays, and a person is told what is odd. facts: more of them, for whoever is asked.
     """
 
     moves: tuple[T, ...] = ()
@@ -91,7 +91,7 @@ class Decision:
     finding: ReviewKind | None = None
     difference: tuple[str, ...] = ()
     again: bool = False
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def after_answer(at: Standing, answer: Answer, jitter: float) -> Decision:
@@ -227,8 +227,8 @@ def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second
             return _unfinished(at, sighting, jitter)
         case Present(receipt=receipt):
             return _found(T.FOUND_PRESENT, sighting, receipt)
-        case Foreign(code="gone", receipt=None) if at.landed is not None and at.looks_policy.allows(at.looks):
-            return _look_again_or_person(at, "accepted_not_visible", None, jitter)  # a stale read sees it like this too
+        case Foreign(code="gone", receipt=None) if at.looks_policy.allows(at.looks):  # so does a stale read see it
+            return _look_again_or_person(at, "gone" if at.landed is None else "accepted_not_visible", None, jitter)
         case Foreign(code=code, difference=difference) if at.landed is not None and not at.compensation:
             return _drifted(at.landed, code, difference)
         case Foreign(code=code, difference=difference):
@@ -252,13 +252,12 @@ def _unfinished(at: Standing, sighting: Present, jitter: float) -> Decision:
     if at.quiet_in_s is None:
         return _found(T.FOUND_PRESENT, sighting, sighting.receipt)
     if at.quiet_in_s:
-        wait_s = max(at.looks_policy.delay_s(at.looks, jitter), 0.05)
         return Decision(
             moves=(T.STILL_UNKNOWN,),
             failure=FailureClass.UNKNOWN,
             code="incomplete",
             difference=sighting.difference,
-            retry_in_s=min(at.quiet_in_s + 0.001, wait_s),
+            retry_in_s=_look_before_quiet_s(at, at.quiet_in_s, jitter),
         )
     return Decision(
         moves=(T.REPEATABLE,),
@@ -288,9 +287,7 @@ def _absent(at: Standing, jitter: float, second: bool) -> Decision:
             moves=(T.STILL_UNKNOWN,),
             failure=FailureClass.UNKNOWN,
             code="not_quiescent",
-            retry_in_s=min(at.quiet_in_s + 0.001, max(at.looks_policy.delay_s(at.looks, jitter), 0.05))
-            if at.looks < at.looks_policy.attempts_max
-            else at.quiet_in_s + 0.001,
+            retry_in_s=_look_before_quiet_s(at, at.quiet_in_s, jitter),
         )
     if at.effect is EffectClass.IRREVERSIBLE and at.unproven and not at.abandon:
         return _person(T.PERSON_NEEDED, ReviewKind.OUTCOME_UNKNOWN, "irreversible_in_doubt")
@@ -301,6 +298,14 @@ def _absent(at: Standing, jitter: float, second: bool) -> Decision:
     return _failed(
         at, (T.ABANDONED,), FailureClass.TRANSIENT, "abandoned" if at.abandon else "retries_exhausted", at.on_exhausted
     )
+
+
+def _look_before_quiet_s(at: Standing, quiet_in_s: float, jitter: float) -> float:
+    """Seconds until the next look while something may still arrive: soon at first, then not before it no longer can."""
+    quiet_s = quiet_in_s + 0.001
+    if at.looks >= at.looks_policy.attempts_max:
+        return quiet_s
+    return min(quiet_s, max(at.looks_policy.delay_s(at.looks, jitter), 0.05))
 
 
 def _landed_unseen(at: Standing, sighting: Sighting | None, jitter: float) -> Decision:

@@ -23,6 +23,7 @@ from enum import StrEnum
 from typing import Any, Final, Generic, Protocol, TypeGuard, TypeVar
 
 from execution.core.command import Context
+from execution.core.duty import FollowUp
 from execution.core.failures import Answer, CannotTell, Receipt, Sighting
 from execution.core.quiescence import Bounds
 from execution.core.retry import RetryPolicy
@@ -72,6 +73,20 @@ class TellsWriting(Protocol):
 def tells_writing(prepared: Prepared) -> TypeGuard[TellsWriting]:
     """Whether that request says it."""
     return hasattr(prepared, "written")
+
+
+class AsksToWrite(Protocol):
+    """A prepared effect that takes several requests: before each further one it asks whether there is still time.
+
+    Its `bounds.budget_s` says until when after the fence; only whoever holds the clocks can tell.
+    """
+
+    may_write: Callable[[], bool]
+
+
+def asks_to_write(prepared: Prepared) -> TypeGuard[AsksToWrite]:
+    """Whether that request asks."""
+    return hasattr(prepared, "may_write")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,26 +238,6 @@ class ApprovalGate(Generic[P]):
     subject: Callable[[P, Context], Awaitable[Mapping[str, Any] | CannotTell]]
     when: Callable[[Mapping[str, Any]], bool] = lambda params: True
     summary: str = ""
-
-
-class After(StrEnum):
-    """How a saga ended. DONE: whole. GAPS: a person gave some of it up after the pivot. REMAINS: it did not come to its
-    end, and something of it was not undone. NOTHING: nothing of it is there."""
-
-    DONE = "done"
-    GAPS = "gaps"
-    REMAINS = "remains"
-    NOTHING = "nothing"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowUp:
-    """A duty that an ending leaves to people, and whose it is."""
-
-    name: str
-    owner: str
-    what: str
-    after: frozenset[After]
 
 
 Part = Step[P] | CheckGate[P] | ApprovalGate[P]

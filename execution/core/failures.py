@@ -1,7 +1,8 @@
 """What an exchange with an external system proves, and the failure classes that decide what may follow.
 
     Landed      it happened, and here is the receipt
-    Unsent      it provably did not leave: refused connect, DNS, pool, no connection opened before the fence
+    Unsent      it provably did not leave: refused connect, DNS, pool, no connection opened before the fence; of several
+                requests in turn, the one that makes the effect
     Refused     it arrived and was refused with a documented answer: nothing changed
     Lost        anything else: the effect may exist
 
@@ -53,7 +54,7 @@ class Landed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsent:
-    """Proven: no byte of the request reached the system."""
+    """Proven: no byte of the request that makes the effect reached the system."""
 
     code: str
     retry_after_s: float | None = None
@@ -130,7 +131,8 @@ Sighting = Present | Absent | Foreign | CannotTell
 class Unprepared(Exception):
     """A request could not be built, or a precondition known to us does not hold: nothing was sent, nothing will be."""
 
-    def __init__(self, failure: FailureClass, code: str) -> None:
+    def __init__(self, failure: FailureClass, code: str, retry_after_s: float | None = None) -> None:
         super().__init__(code)
         self.failure = failure
         self.code = code
+        self.retry_after_s = retry_after_s

@@ -148,8 +148,14 @@ def _not_yet(draft: Draft, definition: SagaDefinition[Any], row: Command, at: Ho
     """Backoff, and a pause of its system. For the pivot the schedule: never early, and not much too late without a
     person's word.
 
-    What cannot be taken back waits until every question about the saga is answered.
+    What cannot be taken back waits until every question about the saga is answered; what got stuck waits for the answer
+    to that alone.
     """
+    if any(
+        r.command_id == row.command_id and r.kind is ReviewKind.STUCK and r.closed_at_ms is None
+        for r in draft.saga.reviews
+    ):
+        return Wait(until_ms=None)
     if row.next_retry_at_ms is not None and row.next_retry_at_ms > at.now_ms:
         return Wait(until_ms=row.next_retry_at_ms)
     part = definition.part(row.command_type)

@@ -84,6 +84,8 @@ def _undone(saga: Saga) -> str:
 
 
 def _continue(review: Review, row: Command) -> str:
+    if review.kind is ReviewKind.STUCK and not row.is_root and row.state is not State.NEEDS_REVIEW:
+        return f"{row.command_type} is tried again; refused or not, nothing is sent before it is permitted."
     if review.kind in FINDINGS and (row.is_root or row.state is not State.NEEDS_REVIEW):
         return "Noted as seen: nothing is sent and nothing changes, and what waited for this answer goes on."
     if row.kind is Kind.GATE:

@@ -23,6 +23,7 @@ from execution.ports.media import Image, MediaLibrary
 from execution.ports.monitoring import Check, Monitoring
 from execution.ports.probing import Probed, Severity, Symptom
 from execution.ports.publications import Incident, PublicationRecord, Publications
+from execution.ports.repository import ArchivedFile, ContentVersion, PullRequest, Repository
 from execution.ports.webhook import Event, Webhook
 from execution.ports.wordpress import Article, WordPress
 
@@ -39,6 +40,7 @@ class Ports:
     caches: Mapping[str, Cache] = field(default_factory=dict)
     monitoring: Monitoring | None = None
     media: Mapping[str, MediaLibrary] = field(default_factory=dict)
+    repository: Repository | None = None
     publications: Publications | None = None
     mail: Mail | None = None
     recipients: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -46,12 +48,14 @@ class Ports:
 
 
 __all__ = [
+    "ArchivedFile",
     "Article",
     "Artifacts",
     "Cache",
     "Chance",
     "Check",
     "Clock",
+    "ContentVersion",
     "Event",
     "Ids",
     "Image",
@@ -66,7 +70,9 @@ __all__ = [
     "Probed",
     "PublicationRecord",
     "Publications",
+    "PullRequest",
     "Receipt",
+    "Repository",
     "Severity",
     "Symptom",
     "Webhook",

@@ -1,10 +1,10 @@
 """Publishing an article: SEO_ARTICLE_PUBLISH, version 1.
 
 One module per family of steps; this one puts them in order. Before the pivot everything can be unwound: the staged row
-is cancelled, the draft trashed, the image deleted. The pivot makes the approved bytes public. After it recovery goes
-forward only: the cache forgets old copies, the page is watched, the row is completed, the staged draft of a later
-version thrown away, and the messages, which nobody can take back, go out last. A step whose system is not configured,
-or that a proposal did not ask for, is not part of that proposal's saga.
+is cancelled, the draft trashed, the image and the archived branch deleted. The pivot makes the approved bytes public.
+After it recovery goes forward only: the cache forgets old copies, the page is watched, the row is completed, the staged
+draft of a later version thrown away, and the messages, which nobody can take back, go out last. A step whose system is
+not configured, or that a proposal did not ask for, is not part of that proposal's saga.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from functools import partial
 from typing import Final
 
 from execution.catalog import Intent
-from execution.core.definition import After, FollowUp, SagaDefinition
+from execution.core.definition import SagaDefinition
+from execution.core.duty import After, FollowUp
 from execution.ports import Ports
+from execution.sagas.publish_archive import ARCHIVE_CONTENT_VERSION, OPEN_ARCHIVE_PULL_REQUEST
 from execution.sagas.publish_cache import PURGE_STEPS
 from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
 from execution.sagas.publish_image import UPLOAD_FEATURED_IMAGE
@@ -49,6 +51,8 @@ SEO_ARTICLE_PUBLISH_V1: Final[SagaDefinition[Ports]] = SagaDefinition(
     target="site/{site}/{article_id}",
     follow_ups=(FINISH_BY_HAND, TAKE_AWAY_BY_HAND),
     parts=(
+        ARCHIVE_CONTENT_VERSION,
+        OPEN_ARCHIVE_PULL_REQUEST,
         UPLOAD_FEATURED_IMAGE,
         CREATE_WORDPRESS_DRAFT,
         STAGE_PUBLICATION_RECORD,

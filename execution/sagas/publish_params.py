@@ -45,8 +45,8 @@ class PublishParams:
     beside it as the site's clock shows it. recipients: addresses of the mail lists in `notify`; webhook: name of the
     one that is a receiver. post_id and base_version: of the post that an UPDATE or REPUBLISH writes over; base: title,
     excerpt and content_sha256 that were approved for it. purge: what the cache is to forget
-    (`execution.sagas.purging`); purge_batch: how many of them go into one request. require: names of optional fields
-    that this site insists on.
+    (`execution.sagas.purging`); purge_batch: how many of them go into one request. archive, pull_request, publications,
+    monitoring: whether the saga has those steps. require: names of optional fields that this site insists on.
     """
 
     site: str
@@ -81,6 +81,8 @@ class PublishParams:
     post_id: str | None
     base_version: str | None
     base: Mapping[str, str]
+    archive: bool
+    pull_request: bool
     publications: bool
     purge: tuple[str, ...]
     purge_batch: int
@@ -133,6 +135,12 @@ def resource(params: Mapping[str, Any]) -> str:
     return f"site/{params['site']}/{params['article_id']}"
 
 
+def generation_of(key: str) -> str:
+    """The suffix in the key of a deliberate repetition or of one of its steps; empty for a first proposal."""
+    generation = _GENERATION.search(key)
+    return generation.group() if generation else ""
+
+
 def artifact_ref(sha256: str) -> str:
     """Where the content store keeps the bytes with that hash."""
     return REF + sha256
@@ -165,8 +173,7 @@ async def article_of(ports: Ports, context: Context) -> Article:
 def step_marker(context: Context, system: str, operation: str) -> str:
     """The marker that an effect of this saga carries, from whichever step or gate it is asked."""
     params = PublishParams.of(context.params)
-    generation = _GENERATION.search(context.key)
-    key = effect_key(context, params.article_id, params.version, generation.group() if generation else "")
+    key = effect_key(context, params.article_id, params.version, generation_of(context.key))
     return marker(context.installation, key.of(system, operation))
 
 

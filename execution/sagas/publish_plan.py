@@ -72,14 +72,16 @@ class SiteRules:
 class PublishSettings:
     """What publishing needs of the configuration.
 
-    lists: addresses by list name; webhooks: names of lists that are receivers. publications, monitoring, mail: whether
-    those systems are configured. mail_domain: right side of Message-IDs. policy_version: of the rules above, shown to
-    approvers. The times are those of the saga.
+    lists: addresses by list name; webhooks: names of lists that are receivers. archive, publications, monitoring, mail:
+    whether those systems are configured. pull_request: whether an archived version asks to be merged. mail_domain:
+    right side of Message-IDs. policy_version: of the rules above, shown to approvers. The times are those of the saga.
     """
 
     sites: Mapping[str, SiteRules]
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     webhooks: frozenset[str] = frozenset()
+    archive: bool = False
+    pull_request: bool = False
     publications: bool = False
     monitoring: bool = False
     monitoring_tags: tuple[str, ...] = ()
@@ -133,6 +135,8 @@ def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, pre
         post_id=None if mode is Mode.FIRST else previous.post_id,
         base_version=base_version,
         base={} if mode is Mode.FIRST else _base(previous),
+        archive=settings.archive,
+        pull_request=settings.archive and settings.pull_request,
         publications=settings.publications,
         purge=planned(rules.purge, previous.url),
         purge_batch=rules.purge_batch,

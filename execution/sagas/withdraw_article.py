@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from execution.catalog import Intent
 from execution.core.command import Context, Saga
-from execution.core.definition import After, ApprovalGate, FollowUp, SagaDefinition
+from execution.core.definition import ApprovalGate, SagaDefinition
+from execution.core.duty import After, FollowUp
 from execution.core.failures import Absent, CannotTell, Present
 from execution.ports import Ports
 from execution.proposal import Proposal

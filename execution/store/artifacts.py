@@ -80,7 +80,14 @@ def resolve(conn: Connection, name: str) -> str | None:
 
 
 def erase(conn: Connection, sha256: str, now_ms: int) -> bool:
-    """Remove the bytes; False when there are none."""
+    """Remove the bytes, from the file's free pages too (SQLite overwrites what it frees); False when there are none."""
     a = schema.ARTIFACTS
+    if conn.dialect.name == "sqlite":
+        conn.exec_driver_sql("PRAGMA secure_delete=ON")
     held = update(a).where(a.c.sha256 == sha256, a.c.content.is_not(None))
     return conn.execute(held.values(content=None, erased_at_ms=now_ms)).rowcount == 1
+
+
+def erased_at_ms(conn: Connection, sha256: str) -> int | None:
+    """When its bytes were removed, None when they were not."""
+    return conn.execute(select(_A.erased_at_ms).where(_A.sha256 == sha256)).scalar()

@@ -22,6 +22,7 @@ from execution.store.engine import database_path
 from execution.store.meta import last_tick
 from execution.store.registry import counts_by_state
 
+SQLITE_VERSION: Final = sqlite3.sqlite_version
 LOCK_WAIT_S: Final = 0.5
 """How long the write lock is waited for before it counts as held."""
 _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -58,13 +59,20 @@ def examine_file(path: Path) -> FileCondition:
     except sqlite3.Error as error:
         raise DatabaseBroken(str(error)) from None
     return FileCondition(
-        sqlite_version=sqlite3.sqlite_version,
+        sqlite_version=SQLITE_VERSION,
         journal_mode=mode,
         bytes=size,
         wal_bytes=_size(path.with_name(path.name + "-wal")),
         frames_kept=max(0, int(logged) - int(moved)),
         write_locked=locked,
     )
+
+
+def empty_log(path: Path) -> bool:
+    """Move everything into the database and cut the write-ahead log to nothing; False when a reader holds it back."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=LOCK_WAIT_S)) as conn:
+        busy, _, _ = _one(conn, "PRAGMA wal_checkpoint(TRUNCATE)")
+        return not busy
 
 
 class DatabaseBroken(Exception):

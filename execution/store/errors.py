@@ -111,12 +111,13 @@ class StoreTooOld(StoreError):
 
 
 class StoreUnusable(StoreError):
-    """Not a journal of ours, or damaged. Nothing was changed. `fix` says what to do."""
+    """Not a journal of ours, damaged, or not to be written. Nothing was changed. `fix` says what to do."""
 
     code = "store_unusable"
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(f"{what}: {fix}")
+        self.what = what
         self.fix = fix
 
 

@@ -19,7 +19,7 @@ from execution.store.errors import StoreError, StoreTooNew, StoreTooOld, StoreUn
 from execution.store.executors import Executor, ThreadExecutor
 from execution.store.writer import Store
 
-REVISIONS: Final = ("0001", "0002", "0003", "0004")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005")
 """All migrations, oldest first. A test compares them with the files."""
 HEAD: Final = REVISIONS[-1]
 VERSION_TABLE: Final = Table(
@@ -30,6 +30,7 @@ VERSION_TABLE: Final = Table(
 )
 _CREATION_LOCK: Final = 0x52454D49
 """Key of PostgreSQL's advisory lock that first starts take; SQLite's own write lock serves there."""
+_WRITABLE: Final = "let this user write to the file and its folder (owner, mode, mount); even reading needs it"
 _RESTORE: Final = "restore it from a backup, or name another file; nothing was changed"
 
 
@@ -88,4 +89,6 @@ def opening_failed(target: str, error: DBAPIError) -> StoreUnusable | StoreUnava
     reason = str(error.orig)
     if any(words in reason for words in ("malformed", "not a database", "corrupt")):
         return StoreUnusable(f"{target} is damaged ({reason})", _RESTORE)
+    if any(words in reason for words in ("readonly", "unable to open")):
+        return StoreUnusable(f"{target} cannot be written by this user", _WRITABLE)
     return StoreUnavailable(reason)

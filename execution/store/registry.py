@@ -237,6 +237,11 @@ def find_review(conn: Connection, review_id: str) -> Review | None:
     return next(iter(_many(conn, REVIEW, schema.REVIEWS.c.review_id == review_id, schema.REVIEWS.c.review_id)), None)
 
 
+def mentioning(conn: Connection, sha256: str, limit: int = PAGE_MAX) -> tuple[Command, ...]:
+    """Roots whose frozen parameters name that content."""
+    return _many(conn, COMMAND, and_(ROOTS, C.params.contains(sha256, autoescape=True)), C.created_at_ms, limit)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
     """What a step's marker is made of, beside what its definition says."""

@@ -9,10 +9,9 @@ fields (`rows` asserts it).
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -26,8 +25,14 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
+
+from execution.store.columns import COUNTER
+from execution.store.columns import millis as _ms
+from execution.store.columns import number as _int
+from execution.store.columns import optional as _maybe
+from execution.store.columns import required as _text
+from execution.store.columns import where as _where
 
 METADATA: Final = MetaData(
     naming_convention={
@@ -38,28 +43,6 @@ METADATA: Final = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
-COUNTER: Final = BigInteger().with_variant(Integer(), "sqlite")
-"""A number that the database counts up; SQLite counts only in a column of exactly this type."""
-
-
-def _text(name: str) -> Column[str]:
-    return Column(name, Text, nullable=False)
-
-
-def _maybe(name: str) -> Column[str]:
-    return Column(name, Text)
-
-
-def _int(name: str) -> Column[int]:
-    return Column(name, BigInteger, nullable=False)
-
-
-def _ms(name: str) -> Column[int]:
-    return Column(name, BigInteger)
-
-
-def _where(condition: str) -> dict[str, Any]:
-    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
 COMMANDS: Final = Table(

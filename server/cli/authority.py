@@ -96,6 +96,9 @@ async def _issue(
     from server import issuing
 
     shown = shown.checked(at, wanted.agent)
+    if named is not None:
+        _check_agent(await _decision(at, named), wanted.agent)
+    _warn_about_operators(at, wanted)
     dec = named or await issuing.open_decision(
         at, wanted, by=by, tokens=issuing.TOKENS_DEFAULT, uses=issuing.USES_DEFAULT, days=7
     )
@@ -109,6 +112,26 @@ async def _issue(
             return
         shown = replace(shown, host=None)
         await asyncio.sleep(max(1, int(limits["ttl_s"]) - RENEW_BEFORE_S))
+
+
+def _check_agent(decision: Decision, agent: str) -> None:
+    """A decision is about one agent, and its tokens are that agent's whatever else is asked for."""
+    from server.issuing import agent_subject, record_of
+
+    of = record_of(decision).agent
+    if of != agent_subject(agent):
+        bare = of.removeprefix("agent:")
+        fix = f"Use --agent {bare}, or another decision (`remit decision ls`)."
+        raise CommandFailed("agent_differs", f"That decision is about the agent {bare}.", fix, Exit.AUTH)
+
+
+def _warn_about_operators(at: Installation, wanted: Wanted) -> None:
+    """Nobody approves what they proposed, by whatever name: an agent named like an operator takes that one's voice."""
+    named = {name for name in at.config.settings.operator if name.casefold() == wanted.agent.casefold()}
+    if named and wanted.intents:
+        Output(as_json=False).note(
+            f"{wanted.agent} is the name of an operator too: that operator cannot approve what this agent proposes"
+        )
 
 
 def _request(at: Installation, decision: Decision, wanted: Wanted, limits: dict[str, Any]) -> TokenRequest:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import RenderableType
 
 from server.cli.options import HomeOption, JsonOption, with_installation
 from server.cli.output import CommandFailed, Exit, Output, fields, line, table
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
     from server.app import Installation
 
 CommandArgument = Annotated[str, typer.Argument(help="cmd_…, or an idempotency key.")]
+BundleOption = Annotated[
+    Path | None, typer.Option("--bundle", help="Also write a support bundle (tar.gz): everything about it, no secrets.")
+]
+ContentOption = Annotated[bool, typer.Option("--with-content", help="Put the content into the bundle too.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many.")]
 
 
@@ -26,12 +32,18 @@ def register(app: typer.Typer) -> None:
     app.command("journal")(journal)
 
 
-def status(command: CommandArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+def status(
+    command: CommandArgument,
+    bundle: BundleOption = None,
+    with_content: ContentOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Where a command stands. Exit code 5: needs review, 6: awaits approval, 7: outcome unknown."""
 
     async def work(at: Installation) -> int:
         view = await find(at, command)
-        data = as_document(view)
+        data = as_document(view) | await _bundled(at, view, bundle, with_content=with_content)
         steps = [(s.name, s.state, s.attempts, s.reference or s.external_resource_id, s.error_code) for s in view.steps]
         Output(as_json).show(
             data,
@@ -39,20 +51,28 @@ def status(command: CommandArgument, home: HomeOption = None, as_json: JsonOptio
             table(["step", "state", "attempts", "reference", "error"], steps),
             line(f"\n{view.say_to_user}", "bold"),
             *(line(f"Left to {duty.owner}: {duty.what}.") for duty in view.follow_ups),
+            *_told(data),
         )
         return exit_code(view)
 
     raise typer.Exit(with_installation(home, work))
 
 
-def why(command: CommandArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+def why(
+    command: CommandArgument,
+    bundle: BundleOption = None,
+    with_content: ContentOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """In one paragraph: what is known, what is unknown, and what comes next. Exit codes as of `status`."""
 
     async def work(at: Installation) -> int:
         view = await find(at, command)
         text = paragraph(view)
         data = {"command_id": view.command_id, "state": view.state, "why": text, "next": next_for(view)}
-        Output(as_json).show(data, line(text), line(f"Next: {next_for(view)}", "bold"))
+        data |= await _bundled(at, view, bundle, with_content=with_content)
+        Output(as_json).show(data, line(text), line(f"Next: {next_for(view)}", "bold"), *_told(data))
         return exit_code(view)
 
     raise typer.Exit(with_installation(home, work))
@@ -88,7 +108,13 @@ def list_commands(
     with_installation(home, work)
 
 
-def journal(command: CommandArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+def journal(
+    command: CommandArgument,
+    bundle: BundleOption = None,
+    with_content: ContentOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Every event of a command and its steps, in the order in which they were written."""
     from server.results import moment
 
@@ -110,9 +136,34 @@ def journal(command: CommandArgument, home: HomeOption = None, as_json: JsonOpti
             for event in events
         ]
         rows = [(moment(e.at_ms), names.get(e.command_id, ""), e.seq, e.type.value, e.actor, e.body) for e in events]
-        Output(as_json).show({"events": documents}, table(["at", "step", "seq", "event", "actor", "body"], rows))
+        data = {"events": documents, **await _bundled(at, view, bundle, with_content=with_content)}
+        columns = ["at", "step", "seq", "event", "actor", "body"]
+        Output(as_json).show(data, table(columns, rows), *_told(data))
 
     with_installation(home, work)
+
+
+async def _bundled(at: Installation, view: CommandView, file: Path | None, *, with_content: bool) -> dict[str, Any]:
+    """What a support bundle adds to the answer."""
+    from server.bundle import BundleExists, write_bundle
+
+    if file is None:
+        return {}
+    try:
+        names = await write_bundle(at, view, paragraph(view), file, with_content=with_content)
+    except BundleExists:
+        raise CommandFailed("file_exists", f"{file} is there already.", "Name another file.") from None
+    return {"bundle": {"file": str(file), "files": names, "with_content": with_content}}
+
+
+def _told(data: dict[str, Any]) -> list[RenderableType]:
+    made = data.get("bundle")
+    if made is None:
+        return []
+    without = "" if made["with_content"] else ", without content"
+    return [
+        line(f"\nSupport bundle: {made['file']} ({len(made['files'])} files{without}). Look at it before you send it.")
+    ]
 
 
 async def find(at: Installation, command: str) -> CommandView:

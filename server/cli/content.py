@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from server.cli.options import HomeOption, JsonOption, with_installation
-from server.cli.output import CommandFailed, Exit, Output, line
+from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
+from server.cli.output import CommandFailed, Exit, Output, line, on_terminal
 
 if TYPE_CHECKING:
+    from execution.store.connection import Connection
     from server.app import Installation
 
 SCHEME = "artifact://"
@@ -29,36 +30,65 @@ def put(
     name: Annotated[
         str | None, typer.Option("--name", help="Bind a name to it for good, e.g. article/0028/v1.")
     ] = None,
+    format_: Annotated[
+        str, typer.Option("--format", help="What a text is: markdown, html or blocks. Images are recognised.")
+    ] = "markdown",
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Store a text or an image; prints the reference for `payload_ref` or `featured_image`."""
     from capabilities.resources import is_resource
-    from execution.images import IMAGE_BYTES_MAX, image_type
+    from execution.images import IMAGE_BYTES_MAX
     from execution.store import artifacts
-    from server.arguments import CONTENT_BYTES_MAX
+    from server.gateway import MEDIA_TYPES
 
     if name is not None and not (is_resource(name) and not name.startswith("sha256/")):
         fix = "Segments of a-z, 0-9, '.', '_', '-', joined by '/', for example article/0028/v1."
         raise CommandFailed("usage", "That name is not usable.", fix, Exit.USAGE)
+    if format_ not in MEDIA_TYPES:
+        fix = f"Use one of: {', '.join(MEDIA_TYPES)}."
+        raise CommandFailed("usage", "There is no such format.", fix, Exit.USAGE)
+    if file.stat().st_size > IMAGE_BYTES_MAX:  # whatever it is; nothing larger need be read to say so
+        raise _too_large(file.stat().st_size, IMAGE_BYTES_MAX)
 
     async def work(at: Installation) -> None:
         content, now_ms = file.read_bytes(), at.clock.now_ms()
-        image = image_type(content)
-        media_type, limit = image or "text/markdown", IMAGE_BYTES_MAX if image else CONTENT_BYTES_MAX
-        if len(content) > limit:
-            fix = f"At most {limit} bytes of {'an image' if image else 'text'}; this is {len(content)}."
-            raise CommandFailed("too_long", "The file is too large.", fix)
-        digest = await at.store.transact(
-            lambda conn: artifacts.put(conn, content, media_type=media_type, now_ms=now_ms, bytes_max=limit)
-        )
-        if name is not None:
-            await at.store.transact(lambda conn: artifacts.bind(conn, name, digest, now_ms))
+        media_type, limit = _kind(content, MEDIA_TYPES[format_])
+
+        def store(conn: Connection) -> str:
+            stored = artifacts.put(conn, content, media_type=media_type, now_ms=now_ms, bytes_max=limit)
+            if name is not None:
+                artifacts.bind(conn, name, stored, now_ms)
+            return stored
+
+        digest = await at.store.transact(store)
         data = {"ref": f"{SCHEME}sha256/{digest}", "sha256": digest, "bytes": len(content), "media_type": media_type}
         data |= {"name": f"{SCHEME}{name}"} if name else {}
         Output(as_json).show(data, *(line(str(data[key])) for key in ("ref", "name") if key in data))
 
     with_installation(home, work)
+
+
+def _kind(content: bytes, text_type: str) -> tuple[str, int]:
+    """The media type, and how many bytes of it are taken."""
+    from execution.images import IMAGE_BYTES_MAX, image_type
+    from server.arguments import CONTENT_BYTES_MAX
+
+    image = image_type(content)
+    limit = IMAGE_BYTES_MAX if image else CONTENT_BYTES_MAX
+    if len(content) > limit:
+        raise _too_large(len(content), limit)
+    if image is None:
+        try:
+            content.decode("utf-8")
+        except UnicodeDecodeError:
+            fix = "Save the text as UTF-8. Images that are taken: PNG, JPEG, GIF, WebP."
+            raise CommandFailed("not_text", "That is neither text nor an image that is taken.", fix) from None
+    return image or text_type, limit
+
+
+def _too_large(actual: int, limit: int) -> CommandFailed:
+    return CommandFailed("too_long", "The file is too large.", f"At most {limit} bytes; this is {actual}.")
 
 
 @artifact.command("get")
@@ -70,16 +100,16 @@ def get(
 ) -> None:
     """Read stored content back."""
     from execution.store import artifacts
-    from server.gateway import BY_HASH
 
     async def work(at: Installation) -> None:
-        name = ref.removeprefix(SCHEME)
-        digest: str | None = ref.removeprefix(BY_HASH)
-        if not ref.startswith(BY_HASH):
-            digest = await at.store.read(lambda conn: artifacts.resolve(conn, name))
-        found = await at.store.read(lambda conn: artifacts.get(conn, digest or ""))
-        if found is None or found.content is None:
+        digest = await _digest(at, ref)
+        found = await at.store.read(lambda conn: artifacts.get(conn, digest))
+        if found is None:
             raise CommandFailed("artifact_missing", "Nothing is stored under that reference.", "Check the reference.")
+        if found.content is None:
+            raise CommandFailed(
+                "artifact_erased", "It was erased; its hash alone is kept.", "Store it again if you must."
+            )
         if out is not None:
             out.write_bytes(found.content)
         elif not as_json:
@@ -89,3 +119,54 @@ def get(
         Output(as_json).show(data, line(f"{found.size} bytes written to {out}"))
 
     with_installation(home, work)
+
+
+@artifact.command("erase")
+def erase(
+    ref: Annotated[str, typer.Argument(help="artifact://sha256/…, or artifact://NAME.")],
+    reason: ReasonOption = "erased by an operator",
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    operator: OperatorOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove stored content for good. Its hash stays, so that the journal's chains stay whole."""
+
+    async def work(at: Installation) -> None:
+        from execution.erasing import erase as erase_content
+        from execution.store.condition import empty_log
+        from server.approving import operating
+
+        digest, by = await _digest(at, ref), acting(at, operator)
+        _confirm(digest, yes=yes, as_json=as_json)
+        async with operating():
+            concerned = await erase_content(at.store, at.clock, digest, operator=by, reason=reason)
+        emptied = empty_log(at.config.database)
+        data = {"sha256": digest, "erased": True, "commands": list(concerned), "log_emptied": emptied}
+        rest = "" if emptied else " A reader holds the write-ahead log: a copy stays in it until that ends."
+        Output(as_json).show(data, line(f"{digest} is erased; {len(concerned)} commands say so.{rest}"))
+
+    with_installation(home, work)
+
+
+def _confirm(digest: str, *, yes: bool, as_json: bool) -> None:
+    if yes:
+        return
+    if as_json or not on_terminal():
+        raise CommandFailed("confirmation_needed", "Nothing was erased.", "Add --yes.", Exit.USAGE)
+    if typer.prompt("It cannot be brought back. Type the first eight digits of its hash") != digest[:8]:
+        raise CommandFailed("not_confirmed", "Nothing was erased.")
+
+
+async def _digest(at: Installation, ref: str) -> str:
+    """The SHA-256 that a reference means."""
+    from execution.store import artifacts
+    from server.gateway import BY_HASH
+
+    if ref.startswith(BY_HASH):
+        return ref.removeprefix(BY_HASH)
+    name = ref.removeprefix(SCHEME)
+    found = await at.store.read(lambda conn: artifacts.resolve(conn, name))
+    if found is None:
+        raise CommandFailed("artifact_missing", "Nothing is stored under that reference.", "Check the reference.")
+    return found

@@ -26,6 +26,7 @@ from server.cli import (
 )
 from server.cli.output import CommandFailed, Exit, Output
 from server.config import ConfigError
+from server.private_files import told
 
 app = typer.Typer(
     name="remit",
@@ -74,9 +75,10 @@ def run(arguments: Sequence[str]) -> int:
         return output.fail(CommandFailed(error.code, str(error), error.fix))
     except CapabilityError as error:
         return output.fail(_from_capability(error))
+    except StoreUnusable as error:
+        return output.fail(CommandFailed(error.code, error.what, f"{error.fix[:1].upper()}{error.fix[1:]}."))
     except StoreError as error:
-        fix = error.fix if isinstance(error, StoreUnusable) else ""
-        return output.fail(CommandFailed(error.code, str(error), fix))
+        return output.fail(CommandFailed(error.code, str(error)))
     except BrokenPipeError:
         return output.unread()
     except OSError as error:
@@ -101,9 +103,8 @@ def _misused(output: Output, error: typer.TyperException) -> int:
 def _from_capability(error: CapabilityError) -> CommandFailed:
     match error:
         case KeyFileError():
-            return CommandFailed(
-                str(error.code), str(error), "Check the file, its owner and its mode (0600).", Exit.AUTH
-            )
+            message, fix = told(error)
+            return CommandFailed(str(error.code), message, fix, Exit.AUTH)
         case IssueError():
             return CommandFailed(str(error.code), f"The token was not issued: {error}", _ISSUE_FIX, Exit.AUTH)
         case CredentialError() | ScopeError():

@@ -14,12 +14,12 @@ from typing import Any
 import typer
 
 from execution.core.states import ReviewKind, Verdict
+from execution.moments import age
 from execution.operations import OperationRefused
 from execution.store.registry import Question
 from server.app import Installation
 from server.cli.options import duration_s
 from server.cli.output import CommandFailed, Exit, Output, line, on_terminal, table
-from server.results import age
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

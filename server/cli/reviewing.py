@@ -33,7 +33,7 @@ def list_reviews(
     as_json: JsonOption = False,
 ) -> None:
     """Open questions, the oldest first."""
-    from server.results import age
+    from execution.moments import age
 
     async def work(at: Installation) -> None:
         now_ms = at.clock.now_ms()

@@ -28,7 +28,7 @@ def init(
     from capabilities.identifiers import is_segment
     from server.app import SystemClock, Ulids
     from server.config import CONFIG_NAME, find_home
-    from server.home import HomeExists, create_home
+    from server.home import HomeExists, HomeUnusable, create_home
 
     if not all(is_segment(name) for name in (tenant, operator or "x")):
         fix = "Use 1 to 64 characters out of a-z, 0-9, '.', '_' and '-', the first a letter or digit."
@@ -39,6 +39,9 @@ def init(
     except HomeExists:
         fix = "Name another folder with --home, or remove this one if you are sure. Nothing was touched."
         raise CommandFailed("home_exists", f"{folder} is there already and not empty.", fix) from None
+    except HomeUnusable as error:
+        fix = "Name another folder with --home, or let this user write to the one above it."
+        raise CommandFailed("home_unusable", f"{folder} cannot be made: {error}.", fix) from None
     data = {
         "home": str(made.home),
         "installation_id": made.installation_id,

@@ -8,10 +8,11 @@ from typing import Any
 from rich.console import RenderableType
 
 from execution.case import Case, Record, Tried
+from execution.moments import age
 from server.cli.output import fields, line, table
 from server.comparing import Compared
 from server.config import Config
-from server.results import age, moment
+from server.results import moment
 
 
 def document_of(case: Case, compared: tuple[Compared, ...], config: Config) -> dict[str, Any]:

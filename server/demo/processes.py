@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import signal
 import sys
@@ -22,6 +23,16 @@ END_MAX_S: Final = 4.0
 POLL_S: Final = 0.02
 LINE_BYTES_MAX: Final = 1024 * 1024
 LOG_LINES_SHOWN: Final = 6
+_PR_SET_PDEATHSIG: Final = 1
+
+
+def _end_with_parent() -> None:
+    """In the child, before its program: SIGTERM when whoever started it is gone, however that came (Linux, prctl(2)).
+
+    A stage that is killed cannot end its children; each of them ends what it has started itself.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -138,6 +149,7 @@ class Stage:
                 cwd=self.folder,
                 env=child_environment(),
                 start_new_session=True,
+                preexec_fn=_end_with_parent,
             )
         child = Child(name, process, log)
         self.children.append(child)

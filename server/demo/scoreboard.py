@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from server.demo.processes import Child
 
+WORDPRESS: Final = " /wp-json/"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
@@ -39,7 +41,7 @@ def count(calls: int, tools: Sequence[Child], effects: Any) -> Counts:
         kills=sum(tool.was_killed for tool in tools),
         posts_published=sum(post["status"] == "publish" for post in effects["posts"]),
         emails=len(effects["messages"]),
-        wordpress_writes=sum(effects["writes"].values()),
+        wordpress_writes=sum(n for line, n in effects["writes"].items() if WORDPRESS in line),
     )
 
 

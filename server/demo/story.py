@@ -111,7 +111,7 @@ async def _with_remit(play: Play) -> tuple[Counts, list[str]]:
 
 
 async def _make_home(play: Play) -> str:
-    play.teller.chapter("A fresh home, and a sandbox: stand-ins for WordPress and a mail relay on this machine")
+    play.teller.chapter("A fresh home, and a sandbox: stand-ins for WordPress, GitHub and a mail relay on this machine")
     play.teller.did("remit init; remit sandbox; remit worker")
     made = await play.remit("init", "--operator", "editor")
     with (play.home / "remit.toml").open("a", encoding="utf-8") as configuration:

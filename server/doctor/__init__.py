@@ -45,8 +45,9 @@ async def examine(home: Path, *, offline: bool) -> Report:
             asked, lookups, bounds = await _systems(at, offline=offline)
             return Report(checked=(*checked, *content, *asked), lookups=lookups, bounds=bounds)
     except StoreError as error:
-        fix = error.fix if isinstance(error, StoreUnusable) else "Look at the file's owner, mode and mount."
-        broken = Symptom(code=error.code, severity=Severity.PROBLEM, detail=str(error), fix=fix)
+        fix = error.fix if isinstance(error, StoreUnusable) else "look at the file's owner, mode and mount"
+        detail = error.what if isinstance(error, StoreUnusable) else str(error)
+        broken = Symptom(code=error.code, severity=Severity.PROBLEM, detail=detail, fix=fix)
         return Report(checked=(*checked, Checked("journal", broken)))
 
 

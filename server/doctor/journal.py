@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from execution.moments import age
 from execution.ports import Severity, Symptom
 from execution.store import condition, registry, rounds
 from execution.store.condition import Backlog, DatabaseBroken, FileCondition
@@ -16,7 +17,6 @@ from execution.store.opening import HEAD
 from execution.store.rounds import Round
 from server.app import Installation
 from server.doctor.holders import Holder, holders
-from server.results import age
 
 WAL_BYTES_MAX: Final = 64 * 1024 * 1024
 FRAMES_KEPT_MAX: Final = 2_000

@@ -11,9 +11,10 @@ from capabilities.jwks import KeySet, load_key_set
 from capabilities.keyfile import read_private_file
 from capabilities.keys import SigningKey, decode_operator_key, load_operator_key, load_signing_key
 from capabilities.token import SKEW_S, Verifier
+from execution.moments import age
 from execution.ports import Clock, Severity, Symptom
 from server.config import Config
-from server.results import age
+from server.private_files import told
 from server.settings import OperatorSection
 
 KEY_OLD_S: Final = 90 * 86_400.0
@@ -26,7 +27,7 @@ def symptoms(config: Config, clock: Clock) -> Iterator[Symptom]:
         keys = load_key_set(config.path(config.settings.gateway.jwks))
     except KeyFileError as error:
         fix = "Restore the issuer's public key set: without it every token is refused."
-        yield _problem("key_set_unusable", str(error), fix)
+        yield _problem("key_set_unusable", told(error)[0], fix)
         return
     yield Symptom(code="key_set_usable", detail=f"{', '.join(keys.kids)}")
     yield from _issuer(config, keys, clock)
@@ -56,7 +57,7 @@ def _issuer(config: Config, keys: KeySet, clock: Clock) -> Iterator[Symptom]:
         key = load_signing_key(path)
     except KeyFileError as error:
         fix = "Restore the key file (mode 0600), or remove [issuer] where no tokens are issued."
-        yield _problem("issuer_key_unusable", str(error), fix)
+        yield _problem("issuer_key_unusable", told(error)[0], fix)
         return
     if not _in_set(key, keys):
         fix = "Put the key's public half into the key set: tokens signed with it are refused now."
@@ -119,7 +120,9 @@ def _operator(config: Config, name: str, section: OperatorSection) -> Iterator[S
     try:
         held = load_operator_key(path).public_key()
     except KeyFileError as error:
-        yield _problem("operator_key_unusable", str(error), "Restore the key file (mode 0600), or make another key.")
+        yield _problem(
+            "operator_key_unusable", told(error)[0], "Restore the key file (mode 0600), or make another key."
+        )
         return
     if held.encode() != public.encode():
         fix = f"Put {held.encode()} into [operator.{name}], or use the key that is configured there."

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.beds import Bed, real_bed, sandbox_bed
+from tests.conformance.repositories import RepositoryBed, emulated_repository, sandbox_repository
 from tests.services import WordPress
 
+EMULATOR = pytest.param("emulator", marks=[pytest.mark.services, pytest.mark.xdist_group("github_emulator")])
 REAL = pytest.param("real", marks=[pytest.mark.services, pytest.mark.xdist_group("wordpress")])
 
 
@@ -39,3 +41,20 @@ async def bed_pair(wordpress: WordPress, tmp_path: Path) -> AsyncIterator[tuple[
     """The stand-in and the real site, to be compared."""
     async with sandbox_bed(tmp_path) as stand_in:
         yield stand_in, real_bed(wordpress)
+
+
+@pytest.fixture(params=["sandbox", EMULATOR])
+async def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RepositoryBed]:
+    """A repository on GitHub."""
+    if request.param == "emulator":
+        yield emulated_repository(request.getfixturevalue("github_emulator"))
+    else:
+        async with sandbox_repository(tmp_path) as stand_in:
+            yield stand_in
+
+
+@pytest.fixture
+async def stand_in(tmp_path: Path) -> AsyncIterator[RepositoryBed]:
+    """The stand-in alone."""
+    async with sandbox_repository(tmp_path) as bed:
+        yield bed

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from adapters.http import HttpWrite
+from adapters.http import _Planned
 from adapters.wordpress_media import WordPressMedia
+from adapters.writes import ONLY, HttpWrite
 from execution.core.failures import (
     Absent,
     CannotTell,
@@ -90,7 +91,9 @@ async def test_bytes_that_were_altered_on_the_way_are_refused_and_not_kept(bed: 
         marker, (image, content) = fresh_marker(), picture()
         write = site.media.upload(marker=marker, image=image, content=content)
         assert isinstance(write, HttpWrite)
-        write._request.headers["Content-MD5"] = "0" * 32
+        planned = write._effects[ONLY]
+        assert isinstance(planned, _Planned)
+        planned.request.headers["Content-MD5"] = "0" * 32
         assert await carry_out(write) == Refused(failure=FailureClass.TRANSIENT, code="altered_on_the_way")
         assert await site.media.observe_image(marker=marker, image=image, known_id=None) == Absent()
 

@@ -363,6 +363,25 @@ async def test_a_live_post_is_hands_off_for_a_compensation(bed: Bed) -> None:
             assert seen.code == "live"
 
 
+async def test_what_carries_a_marker_is_listed_whoever_made_it_and_nothing_else(bed: Bed) -> None:
+    ours, theirs, thrown = fresh_marker(), fresh_marker(), fresh_marker()
+    async with bed.site() as site:
+        draft = await drafted(site, fresh_article(), ours)
+        await bed.person("POST", "/wp/v2/posts", {"title": "ghost", "slug": f"remit-{theirs}", "status": "draft"})
+        other = await bed.person("POST", "/wp/v2/posts", {"title": "mine", "slug": "remit-notes", "status": "draft"})
+        gone = await drafted(site, fresh_article(), thrown)
+        await carry_out(site.trash(post_id=gone.resource_id, expected_version=gone.version))
+        listed = await site.marked(2_000)
+    assert not isinstance(listed, CannotTell)
+    found = {one.marker: (one.resource_id, one.state) for one in listed}
+    assert found[ours] == (draft.resource_id, "draft")
+    assert theirs in found
+    assert thrown not in found
+    assert str(other["id"]) not in {one.resource_id for one in listed}
+    async with bed.site(password="wrong") as stranger:
+        assert await stranger.marked(10) == CannotTell(code="not_authorised")
+
+
 # Taking down
 
 

@@ -10,8 +10,8 @@ from tests.crash.child import Place, Trap
 from tests.crash.rounds import Act, killed_at, killed_while, play
 from tests.stage.judging import AT_ONCE, all_right, play_all, published_once
 
-WRITES: Final = ("image", "draft", "row", "post", "purge", "check", "row again", "message")
-LATER_WRITES: Final = ("image", "draft", "row", "update", "purge", "check", "row again", "trash", "message")
+WRITES: Final = ("branch", "image", "draft", "row", "post", "purge", "check", "row again", "message")
+LATER_WRITES: Final = ("branch", "image", "draft", "row", "update", "purge", "check", "row again", "trash", "message")
 """Of a second version."""
 LATE_S: Final = 0.4
 """When a request takes effect after its sender died; within the declared maximum of 0.5 s."""
@@ -52,13 +52,17 @@ async def test_a_worker_killed_around_the_commits_of_the_table_leaves_one_row(tm
 
 async def test_a_worker_killed_while_a_system_works_or_holds_its_answer_back_repeats_nothing(tmp_path: Path) -> None:
     create, write = "POST /wp-json/wp/v2/posts", "POST /wp-json/wp/v2/posts/"
+    commit, branch = "POST /github/repos/remit/archive/git/commits", "POST /github/repos/remit/archive/git/refs"
     upload = "POST /wp-json/wp/v2/media"
     acts: dict[str, Act] = {
+        "done, commit without a branch": partial(killed_while, commit, "pause_after_commit"),
+        "done, branch": partial(killed_while, branch, "pause_after_commit"),
         "done, image": partial(killed_while, upload, "pause_after_commit"),
         "under way, image": partial(killed_while, upload, "late_commit", seconds=LATE_S),
         "done, draft": partial(killed_while, create, "pause_after_commit"),
         "done, post": partial(killed_while, write, "pause_after_commit"),
         "done, message": partial(killed_while, "SMTP DATA", "hang_after"),
+        "under way, branch": partial(killed_while, branch, "late_commit", seconds=LATE_S),
         "under way, draft": partial(killed_while, create, "late_commit", seconds=LATE_S),
         "under way, post": partial(killed_while, write, "late_commit", seconds=LATE_S),
     }

@@ -10,8 +10,8 @@ from tests.crash.child import Place, Trap
 from tests.crash.rounds import killed_while_unwinding, play
 from tests.stage.judging import all_right, play_all, unwound
 
-COMMITS: Final = 11
-CHUNK: Final = 11
+COMMITS: Final = 14
+CHUNK: Final = 14
 
 
 @pytest.mark.parametrize("begin", range(0, 2 * COMMITS, CHUNK))
@@ -25,7 +25,7 @@ async def test_a_worker_killed_while_undoing_leaves_nothing_half_undone(tmp_path
 
 
 async def test_a_worker_killed_around_any_undoing_write_repeats_nothing(tmp_path: Path) -> None:
-    places = [(place, number) for place in (Place.FENCED, Place.ANSWERED) for number in (0, 1, 2)]
+    places = [(place, number) for place in (Place.FENCED, Place.ANSWERED) for number in (0, 1, 2, 3)]
     traps = [Trap(place=place, number=number) for place, number in places]
     reports = await play_all(
         [partial(play, str(t), tmp_path / str(t), partial(killed_while_unwinding, t), unwound) for t in traps]

@@ -146,7 +146,8 @@ def receive(conn: socket.socket) -> Received:
             assert length < 0, "the connection ended within the body"
             break
         body += chunk
-    return Received(int(first.split()[1]), headers, body, headers.get("connection") == "close")
+    answer = body if length < 0 else body[:length]  # what follows answers the bytes behind the request
+    return Received(int(first.split()[1]), headers, answer, headers.get("connection") == "close")
 
 
 def token_of(home: Home, *options: str, agent: str = "writer") -> str:

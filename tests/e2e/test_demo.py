@@ -1,9 +1,11 @@
 """`remit demo` as a person runs it: the counts, the exit status, the home that it leaves, and nothing left running."""
 
 import json
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -124,6 +126,18 @@ def test_a_story_that_is_interrupted_ends_everything_that_it_started(
     rest, errors = begun.communicate(timeout=END_MAX_S)
     assert (begun.returncode, errors) == (130, "")
     assert "\x1b" not in "".join(heard) + rest
+    assert running(str(tmp_path)) == []
+
+
+def test_a_story_that_is_killed_leaves_no_process_behind(begun: "subprocess.Popen[str]", tmp_path: Path) -> None:
+    assert begun.stdout is not None
+    assert any("call 1: propose_publish" in line for line in begun.stdout)
+    assert len(running(str(tmp_path))) > 2
+    begun.kill()
+    begun.wait(END_MAX_S)
+    until = time.monotonic() + END_MAX_S
+    while running(str(tmp_path)) and time.monotonic() < until:
+        select.select([], [], [], 0.1)
     assert running(str(tmp_path)) == []
 
 

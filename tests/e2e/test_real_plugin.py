@@ -108,7 +108,9 @@ async def test_two_versions_are_published_under_keys_and_a_persons_edit_in_the_l
                     next(row for row in rows_of(wordpress, name) if row.status == "publish").content == "A correction."
                 )
                 (review,) = home.remit("review", "ls").document["reviews"]
-                assert (review["kind"], review["facts"]["code"]) == ("CONFLICT", "changed")
+                assert (review["kind"], review["cause"]) == ("CONFLICT", "changed")
+                (content,) = home.remit("review", "show", review["review_id"]).document["compared"]
+                assert (content["field"], "+A correction." in content["changed"]) == ("content", True)
                 assert mails_of(smtp, name) == 2
     assert home.remit("verify").document["ok"] is True
 

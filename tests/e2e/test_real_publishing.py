@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.real import RealHome, fresh_name, mails_of, page, real_home, rows_of, sha256, statuses_of, working
 from tests.e2e.world import Agent, agent, answer
-from tests.services import Mailbox, WordPress
+from tests.services import Mailbox, PostRow, WordPress
 
 MARKDOWN: Final = """\
 # Über Käse — チーズの作り方 🧀
@@ -153,8 +153,27 @@ class Story:
         assert self.mails == 2
         assert self.home.remit("status", third).code == 5
         (review,) = self.home.remit("review", "ls").document["reviews"]
-        assert (review["kind"], review["facts"]["code"]) == ("CONFLICT", "changed")
+        assert (review["kind"], review["cause"]) == ("CONFLICT", "changed")
         await self.everybody_hears_the_same(third, stopped)
+        await self.is_written_over_once_a_person_has_ruled(third, review["review_id"], edited)
+
+    async def is_written_over_once_a_person_has_ruled(self, third: str, review: str, edited: PostRow) -> None:
+        """Who rules sees the edit; who approves again sees it too; then the version goes live over it."""
+        (title, content) = self.home.remit("review", "show", review).document["compared"]
+        assert (title["field"], title["changed"], content["field"]) == ("title", [], "content")
+        assert [text for text in content["changed"] if text.startswith("+<")] == ["+<p>A correction.</p>"]
+        assert "+<p>Version 3.</p>" in content["ours"]
+        assert self.home.remit("review", "rule", review, "rebase", "--reason", "ours goes on").code == 0
+        waiting = await self.writer.settled(third)
+        assert (waiting["state"], waiting["live"]) == ("AWAITING_APPROVAL", False)
+        shown = self.home.remit("approve", third, "--show").document
+        assert "-<p>A correction.</p>" in shown["diff"]
+        assert next(row for row in rows_of(self.site, self.name) if row.post_id == edited.post_id) == edited
+        assert self.home.approve(third).code == 0
+        done = await self.writer.settled(third)
+        assert (done["state"], done["live"], self.mails) == ("SUCCESS", True, 3)
+        self.stands_as_approved(edited.post_id, shown["subject"])
+        assert statuses_of(self.site, self.name) == ["publish", "trash", "trash"]
 
     def stands_as_approved(self, post_id: int, subject: dict[str, Any]) -> None:
         """Database, REST and public page against what the approver was shown."""

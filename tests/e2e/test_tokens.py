@@ -9,7 +9,10 @@ async def test_a_token_that_was_rotated_between_calls_takes_effect_at_once(home:
     async with agent(home, "--no-worker") as writer:
         assert (await writer.refused("query_command_status"))["code"] == "token_file_unreadable"
         home.issue("--article", "article-0001")
-        assert (await writer.refused("propose_publish", **ARTICLE))["code"] == "resource_not_granted"
+        refused = await writer.refused("propose_publish", **ARTICLE)
+        assert (refused["code"], refused["field"]) == ("resource_not_granted", "article_id")
+        refused = await writer.refused("propose_publish", **{**ARTICLE, "site": "elsewhere"})
+        assert (refused["code"], refused["field"]) == ("resource_not_granted", "site")
         home.issue("--article", "article-0028")
         assert (await writer.propose(wait_seconds=0))["command_id"].startswith("cmd_")
 

@@ -27,9 +27,9 @@ async def accepted_at_once(play: Play) -> None:
     await play.look(command_id, "before a worker saw it", live=False, done=False, next_action="wait")
 
 
-@situation("accepted, wait_seconds=5, a worker beside it")
+@situation("accepted, wait_seconds=20, a worker beside it")
 async def accepted_and_waited(play: Play) -> None:
-    asking = asyncio.create_task(play.proposed(wait_seconds=5))
+    asking = asyncio.create_task(play.proposed(wait_seconds=20))
 
     async def known() -> bool:
         return bool(await play.world.first.status.recent("acme", None))
@@ -46,7 +46,7 @@ async def published_while_waiting(play: Play) -> None:
     command_id = await play.until_approval()
     await play.world.approve(command_id)
     before = play.world.reality()
-    given = {"command_id": command_id, "wait_seconds": 10}
+    given = {"command_id": command_id, "wait_seconds": 20}
     asking = asyncio.create_task(play.call("query_command_status", given))
     await play.world.settle(command_id)
     answer = await asking

@@ -304,6 +304,45 @@ async def test_a_draft_edited_before_the_approval_is_a_finding(world: World) -> 
     assert world.reality().posts["1"]["content"] == "A person's words"
 
 
+async def unaskable(world: World) -> str:
+    """A person accepted a finding about the draft, and now nobody can be shown what they would approve."""
+
+    async def edit() -> None:
+        await world.edit(1, content="A person's words")
+
+    world.passage.before_fence[STAGE] = edit
+    command_id = await world.accepted()
+    await world.settle(command_id)
+    view = await world.rule(command_id, Verdict.CONTINUE)
+    assert [(r.kind, r.step) for r in view.reviews] == [("STUCK", "HUMAN_APPROVAL")]
+    return command_id
+
+
+async def test_a_question_that_cannot_be_asked_is_left_to_the_person_who_is_asked_about_it(world: World) -> None:
+    original = None
+
+    async def remember() -> None:
+        nonlocal original
+        original = world.reality().posts["1"]["content"]
+
+    world.passage.after_send[CREATE] = remember
+    command_id = await unaskable(world)
+    written = len(await world.facts(command_id))
+    world.clock.move_on(3_600)
+    await world.settle(command_id)
+    assert len(await world.facts(command_id)) == written
+    await world.edit(1, content=original)
+    view = await world.rule(command_id, Verdict.CONTINUE, "put it back")
+    assert (view.state, view.reviews) == ("AWAITING_APPROVAL", ())
+
+
+async def test_a_question_that_cannot_be_asked_may_be_given_up(world: World) -> None:
+    command_id = await unaskable(world)
+    view = await world.rule(command_id, Verdict.ABANDON)
+    assert view.ending == "abandoned"
+    assert world.reality().row(await world.saga(command_id)) == "cancelled"
+
+
 async def test_an_approval_shows_what_the_site_stored_differently(world: World) -> None:
     """An author's account may not store a script; the person sees that before saying yes."""
     command_id = await world.until_approval(replace(proposal(), content_media_type="text/markdown"))

@@ -1,12 +1,14 @@
 """What has become of an article, through its life; and what an ending leaves to people."""
 
+from dataclasses import replace
+
 import pytest
 
 from adapters.sandbox.faults import FaultKind
 from execution.articles import Content
 from execution.core.states import Verdict
 from tests.integration.passage import NOTIFY
-from tests.integration.world import World, proposal
+from tests.integration.world import PROPOSER, World, proposal
 
 LATER = "2030-07-01T12:00:00Z"
 
@@ -54,7 +56,7 @@ async def test_through_its_life(world: World) -> None:
 
 
 async def test_a_schedule_is_told(world: World) -> None:
-    command_id = await world.until_approval(proposal(publish_at=LATER), world_proposer())
+    command_id = await world.until_approval(proposal(publish_at=LATER), replace(PROPOSER, grant_until_s=1_924_000_000))
     await world.approve(command_id)
     await world.turn(command_id)
     assert await content(world) == Content.SCHEDULED

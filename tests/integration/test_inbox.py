@@ -90,7 +90,7 @@ async def test_what_a_later_command_has_replaced_is_not_missed(world: World) -> 
     first = await world.published(proposal(content="<p>1</p>", content_format="html"))
     await world.published(proposal(version=2, content="<p>2</p>", content_format="html"))
     assert (await inbox(world).receive(fact(first))).delivery.outcome == "noted"
-    down = await world.withdrawal((await world.published(proposal(article="other", slug="other"))))
+    down = await world.withdrawal(await world.published(proposal(article="other", slug="other")))
     await world.settle(down)
     await world.approve(down, "operator:pat")
     await world.settle(down)

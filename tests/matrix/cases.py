@@ -52,7 +52,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where it strikes: the request, its number among the writes of the saga, and the road that leads there."""
+    """Where it strikes: the request, its number among the writes of the saga, and the road that leads there.
+
+    reads: what is read of the same thing afterwards.
+    """
 
     name: str
     match: str
@@ -60,6 +63,7 @@ class Place:
     version: int = 1
     rejected: bool = False
     notify: tuple[str, ...] = ("team",)
+    reads: str = "GET /wp-json/wp/v2/posts"
 
     @property
     def judge(self) -> Judge:
@@ -90,22 +94,28 @@ FAULTS: Final = (
 )
 POSTS: Final = "/wp-json/wp/v2/posts"
 MEDIA: Final = "/wp-json/wp/v2/media"
-IMAGE: Final = Place(name="image", match=f"POST {MEDIA}", write=0)
-DRAFT: Final = Place(name="draft", match=f"POST {POSTS}", write=1)
-PUBLISH: Final = Place(name="publish", match=f"POST {POSTS}/", write=3)
-UPDATE: Final = Place(name="update", match=f"POST {POSTS}/", write=3, version=2)
+GIT: Final = "/github/repos/remit/archive/git"
+BRANCHES: Final = f"GET {GIT}/ref/heads/remit/"
+IMAGES: Final = f"GET {MEDIA}"
+ARCHIVE: Final = Place(name="archive", match=f"POST {GIT}/refs", write=0, reads=BRANCHES)
+IMAGE: Final = Place(name="image", match=f"POST {MEDIA}", write=1, reads=IMAGES)
+DRAFT: Final = Place(name="draft", match=f"POST {POSTS}", write=2)
+PUBLISH: Final = Place(name="publish", match=f"POST {POSTS}/", write=4)
+UPDATE: Final = Place(name="update", match=f"POST {POSTS}/", write=4, version=2)
 PLACES: Final = (
+    ARCHIVE,
     IMAGE,
     DRAFT,
     PUBLISH,
-    Place(name="trash (undoing)", match=f"DELETE {POSTS}/", write=4, rejected=True),
-    Place(name="delete (undoing)", match=f"DELETE {MEDIA}/", write=5, rejected=True),
+    Place(name="trash (undoing)", match=f"DELETE {POSTS}/", write=5, rejected=True),
+    Place(name="delete (undoing)", match=f"DELETE {MEDIA}/", write=6, rejected=True, reads=IMAGES),
+    Place(name="branch (undoing)", match=f"DELETE {GIT}/refs/", write=7, rejected=True, reads=BRANCHES),
     UPDATE,
-    Place(name="trash (staged)", match=f"DELETE {POSTS}/", write=7, version=2),
+    Place(name="trash (staged)", match=f"DELETE {POSTS}/", write=8, version=2),
 )
 EDGE: Final = (
-    Place(name="purge", match="POST /cloudflare/client/v4/zones/", write=4),
-    Place(name="check", match="POST /healthchecks/api/v3/checks/", write=5),
+    Place(name="purge", match="POST /cloudflare/client/v4/zones/", write=5),
+    Place(name="check", match="POST /healthchecks/api/v3/checks/", write=6),
 )
 """What follows the pivot elsewhere: nothing there has reads that could be stale."""
 
@@ -189,8 +199,7 @@ async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge
 
 def _arm_reads(scene: Scene, fault: Fault, place: Place, took_s: float) -> None:
     """The next reads answer what stood there right before the write."""
-    what = MEDIA if MEDIA in place.match else POSTS
-    scene.sandbox.arm(f"GET {what}", fault.kind, seconds=took_s + STALE_S, **fault.more)
+    scene.sandbox.arm(place.reads, fault.kind, seconds=took_s + STALE_S, **fault.more)
 
 
 async def judged(scene: Scene, view: CommandView, saga: Saga, judge: Judge) -> tuple[list[str], Outside]:
@@ -233,7 +242,7 @@ class MailCase:
 
     @property
     def place(self) -> Place:
-        return Place(name="message", match=self.match, write=7)
+        return Place(name="message", match=self.match, write=8)
 
     def there(self, outside: Outside) -> tuple[str, ...]:
         """Ids of what was accepted."""
@@ -294,7 +303,7 @@ class HookCase(MailCase):
 
     @property
     def place(self) -> Place:
-        return Place(name="webhook", match=self.match, write=8, notify=("team", "hook"))
+        return Place(name="webhook", match=self.match, write=9, notify=("team", "hook"))
 
     def there(self, outside: Outside) -> tuple[str, ...]:
         return outside.webhooks if len(outside.mails) == 1 else ("not everybody else",) * 9
@@ -365,6 +374,7 @@ SPECIAL: Final[Mapping[str, tuple[Fault, Place, Judge]]] = MappingProxyType(
         "renamed draft": (Fault(name="rename", kind="rename"), DRAFT, published_once),
         "renamed publication": (Fault(name="rename", kind="rename"), PUBLISH, renamed),
         "renamed update": (Fault(name="rename", kind="rename"), UPDATE, renamed),
+        "branch sent twice by the front": (Fault(name="replay", kind="replay"), ARCHIVE, published_once),
         "upload sent twice by the front": (Fault(name="replay", kind="replay"), IMAGE, image_duplicate_reported),
         "create sent twice by the front": (Fault(name="replay", kind="replay"), DRAFT, duplicate_reported),
         "publish sent twice by the front": (Fault(name="replay", kind="replay"), PUBLISH, published_once),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from adapters.sandbox.faults import FaultKind
+from adapters.sandbox.webhooks import SECRET
 from execution.core.states import Verdict
 from execution.looking import context_of
 from execution.pace import Pace
@@ -21,7 +22,7 @@ from server.auditing import audit_from_time_to_time
 from server.config import load_config
 from server.outside import adapters_of
 from tests.desk import Desk, Finished
-from tests.integration.passage import CREATE
+from tests.integration.passage import CREATE, UPDATE
 from tests.integration.world import World, person, proposal
 
 AUDIT = ("audit", "--pace", "0")
@@ -140,7 +141,14 @@ async def test_what_is_being_changed_is_left_for_another_time(world: World, offi
     second = await world.until_approval(proposal(version=2, content="# Second"))
     await world.approve(second)
     world.arm("POST /wp-json/wp/v2/posts/1", FaultKind.DROP_AFTER)
+
+    async def unreadable() -> None:
+        world.arm("GET /wp-json/wp/v2/", FaultKind.STATUS_BEFORE, left=0, status=503)
+
+    world.passage.after_send[UPDATE] = unreadable
     await world.turn(second)
+    assert (await world.view(second)).answers.unknown
+    world.sandbox.faults.clear()
     done = await office.asks(*AUDIT)
     assert (done.code, done.document["in_motion"]) == (0, 1), done.stdout
 
@@ -151,8 +159,9 @@ async def test_a_site_that_does_not_answer_proves_nothing_and_is_told(world: Wor
     world.arm("GET /wp-json/wp/v2/", FaultKind.STATUS_BEFORE, left=0, status=403)
     done = await office.asks(*AUDIT, "--open-reviews")
     assert {(kind, code) for kind, code, _ in findings(done)} == {("UNREADABLE", "not_authorised")}
-    (finding,) = done.document["findings"]
-    assert finding["facts"]["times"] == 3  # after that it is left alone
+    by_system = {finding["about"]: finding for finding in done.document["findings"]}
+    assert by_system["wordpress"]["facts"]["times"] == 3  # after that it is left alone
+    assert {"wordpress blog", "wordpress shop"} < by_system.keys()  # what they list is not known either
     assert done.code == 1
     assert all(not saga.reviews for saga in [await world.saga(c) for c in await _commands(world)])
 
@@ -255,6 +264,16 @@ async def test_a_row_that_no_command_accounts_for_is_an_orphan(world: World, off
     assert finding["about"] == "publications left-by-another-journal"
 
 
+async def test_a_draft_that_no_command_accounts_for_is_an_orphan(world: World, office: Desk) -> None:
+    await world.published()
+    await world.until_approval(proposal(article="other", slug="other"))
+    slug = "remit-abcdefghijklmnopqrstuvwx"
+    await person(world.sandbox.url, None, {"title": "ghost", "slug": slug, "status": "draft"})
+    found = (await office.asks(*AUDIT)).document["findings"]
+    about = {(finding["kind"], finding["facts"]["marker"]) for finding in found}
+    assert about == {("ORPHAN", slug.removeprefix("remit-"))}  # asked once for each site that is configured
+
+
 class Heard:
     """A notifier that keeps what it is told."""
 
@@ -313,6 +332,20 @@ async def test_an_alert_reaches_each_list_by_mail_and_a_dead_relay_only_the_log(
         await alerts.alert(alert)
     assert len(world.reality().messages) == 3
     assert "the list team was not told" in caplog.text
+
+
+async def test_an_alert_reaches_a_program_as_a_signed_request(world: World, office: Desk) -> None:
+    secret = office.home / "secrets" / "hook.secret"
+    secret.touch(mode=0o600)
+    secret.write_text(SECRET)
+    section = f'[notify.hook]\nurl = "{world.sandbox.url}/webhooks/hook"\nsecret_file = "secrets/hook.secret"\n'
+    async with opened_beside(world, office, section) as (at, ports):
+        alerts = Alerts(ports=ports, ids=at.ids, config=at.config, names=("hook",))
+        await alerts.alert(Alert(kind="audit.findings", summary="1 new findings of the audit", lines=("DRIFT gone",)))
+    deliveries: Any = world.sandbox.effects()["webhooks"]
+    (taken,) = deliveries
+    assert json.loads(taken["body"])["type"] == "remit.audit.findings"
+    assert "DRIFT gone" in taken["body"]
 
 
 def test_an_audit_that_tells_an_unknown_list_is_refused(desk: Desk) -> None:

@@ -21,7 +21,12 @@ from tests.stage.scene import SLUG, Scene
 
 AT_ONCE: Final = 4
 NOTIFY: Final = "SEND_NOTIFICATION"
-UNDONE: Final = ["CANCEL_PUBLICATION_RECORD", "TRASH_WORDPRESS_DRAFT", "DELETE_UPLOADED_IMAGE"]
+UNDONE: Final = [
+    "CANCEL_PUBLICATION_RECORD",
+    "TRASH_WORDPRESS_DRAFT",
+    "DELETE_UPLOADED_IMAGE",
+    "DELETE_ARCHIVE_BRANCH",
+]
 """Compensations of a publication before its pivot, the newest step's first."""
 
 Judge = Callable[[CommandView, Saga, Outside, tuple[str, str]], list[str]]
@@ -71,11 +76,16 @@ async def still_locked(scene: Scene, saga: Saga) -> list[str]:
 
 
 def published_once(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
-    """One public post with the approved bytes and its image, no other draft; one image, one row and one message for
-    each version, the cache purged for each and one check for all; or this version's message in doubt and a person
-    asked about it."""
+    """One public post with the approved bytes and its image, no other draft; one branch with one commit, one image, one
+    row and one message for each version, the cache purged for each and one check for all; or this version's message in
+    doubt and a person asked about it."""
     found: list[str] = []
     version = saga.root.object_version
+    names = [f"remit/blog/{saga.root.object_id}/v{n}" for n in range(1, version + 1)]
+    if [branch.name for branch in outside.branches] != names or outside.branches[-1].content != approved[1]:
+        found.append(f"branches: {outside.branches}")
+    if outside.commits != version:
+        found.append(f"{outside.commits} commits")
     if [(post.slug, post.title, post.content) for post in outside.live] != [(SLUG, *approved)]:
         found.append(f"public: {outside.live}")
     pictures = [hashlib.sha256(png(number)).hexdigest() for number in range(1, version + 1)]
@@ -123,10 +133,13 @@ def notified_at_most_once(view: CommandView, saga: Saga, outside: Outside) -> li
 
 
 def unwound(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, str]) -> list[str]:
-    """The draft in the trash, the image gone, the row cancelled, all read back, nothing public, nobody told."""
+    """The branch gone, the draft in the trash, the image gone, the row cancelled, all read back, nothing public, nobody
+    told."""
     found = [f"images: {outside.images}"] if outside.images else []
     if (view.state, view.done, view.live) != ("COMPENSATED", True, False):
         found.append(f"said: {view.state} done={view.done} live={view.live}")
+    if outside.branches or outside.commits > 1:
+        found.append(f"branches: {outside.branches}, {outside.commits} commits")
     if outside.by_status() not in ({"trash": 1}, {}):
         found.append(f"posts: {outside.by_status()}")
     if [row.status for row in outside.rows] not in (["cancelled"], []):

@@ -52,11 +52,33 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A branch of the repository. content: of the file that keeps what a site stores."""
+
+    name: str
+    commit: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pull:
+    """A pull request of the repository."""
+
+    branch: str
+    state: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """Everything that exists outside at one moment. writes: accepted writes by method and path. purges: addresses.
-    checks: slug and description. webhooks: ids of those that were taken.
+    """Everything that exists outside at one moment. commits: how many were ever stored beside the base's, named by a
+    branch or not. writes: accepted writes by method and path. purges: addresses. checks: slug and description.
+    webhooks: ids of those that were taken.
     """
 
+    branches: tuple[Branch, ...]
+    commits: int
+    pulls: tuple[Pull, ...]
     posts: tuple[Post, ...]
     images: tuple[Image, ...]
     rows: tuple[Row, ...]
@@ -72,6 +94,9 @@ class Outside:
 
     def post(self, post_id: str | None) -> Post | None:
         return next((post for post in self.posts if post.post_id == post_id), None)
+
+    def branch(self, name: str | None) -> Branch | None:
+        return next((branch for branch in self.branches if branch.name == name), None)
 
     def image(self, image_id: str | None) -> Image | None:
         return next((image for image in self.images if image.image_id == image_id), None)
@@ -123,6 +148,12 @@ class SandboxProcess:
         """What exists now, read from the files in which the systems keep it."""
         effects = self._ask("GET", "/__effects")
         return Outside(
+            branches=tuple(
+                Branch(name=branch["name"], commit=branch["commit"], content=_kept(branch["files"]))
+                for branch in effects["branches"]
+            ),
+            commits=effects["commits"],
+            pulls=tuple(Pull(branch=pull["head"], state=pull["state"], body=pull["body"]) for pull in effects["pulls"]),
             posts=tuple(
                 Post(
                     post_id=str(post["id"]),
@@ -169,6 +200,10 @@ class SandboxProcess:
         request = urllib.request.Request(self.url + path, data=data, method=method)
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.loads(answer.read())
+
+
+def _kept(files: Mapping[str, str]) -> str:
+    return next((text for path, text in files.items() if path.endswith("/content.html")), "")
 
 
 def publication_rows(path: Path) -> tuple[Row, ...]:

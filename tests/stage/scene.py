@@ -47,12 +47,15 @@ SLUG: Final = "how-to-brew-coffee"
 TRANSIT_S: Final = 0.1
 PAUSE_S: Final = 0.1
 CLOCK_S: Final = 0.1
+WITHIN_S: Final = 2.0
+ARCHIVE: Final = "ARCHIVE_CONTENT_VERSION"
 NUMBERS: Final = {
     "max_run_s = 5\n": f"max_run_s = {MAX_RUN_S}\n",
     "incomplete_s = 3\n": f"incomplete_s = {INCOMPLETE_S}\n",
     "transit_s = 1\n": f"transit_s = {TRANSIT_S}\n",
     "clock_s = 0.5\n": f"clock_s = {CLOCK_S}\n",
     "pause_s = 1\n": f"pause_s = {PAUSE_S}\n",
+    "within_s = 2\n": f"within_s = {WITHIN_S}\n",
     'max_run_source = "the sandbox ends conversations after this"\n': (
         'max_run_source = "the sandbox ends conversations after this"\n'
         f"transit_s = {TRANSIT_S}\nclock_s = {CLOCK_S}\npause_s = {PAUSE_S}\nstale_s = 0\n"
@@ -137,7 +140,11 @@ class Scene:
         return self.at.config.home
 
     async def propose(self, version: int = 1, article: str = "article-0028", **arguments: Any) -> str:
-        """An agent's proposal, as the gateway hands it to intake, with an image that a person stored; its id."""
+        """An agent's proposal, as the gateway hands it to intake, with an image that a person stored; its id.
+
+        `repeat_of`: what it repeats.
+        """
+        repeat_of = arguments.pop("repeat_of", None)
         given = {"title": TITLE, "notify": ["team"], "featured_image": await self.picture(version), **arguments}
         text = given.pop("content", f"# How to brew coffee\n\nUse fresh water, version {version}.")
         proposal = Proposal(
@@ -147,6 +154,7 @@ class Scene:
             version=version,
             arguments=given | {"content_text": text},
             content=text.encode(),
+            repeat_of=repeat_of,
         )
         intake = Intake(self.at.store, self.at.catalog, self.at.clock, self.at.ids, self.at.engine)
         return (await intake.propose(proposal, PROPOSER)).command_id
@@ -183,10 +191,19 @@ class Scene:
         view = view_of(saga)
         outside = await asyncio.to_thread(self.sandbox.outside)
         self.looks += 1
-        self.lies += lies(view, saga, outside, await self.approved(saga))
+        found = lies(view, saga, outside, await self.approved(saga))
+        if any(lie.startswith(ARCHIVE) for lie in found):  # taken back between the two readings, or never there
+            found = [lie for lie in found if not lie.startswith(ARCHIVE) or await self._is_kept(command_id)]
+        self.lies += found
         if not self.words or self.words[-1] != view.state:
             self.words.append(view.state)
         return view, saga
+
+    async def _is_kept(self, command_id: str) -> bool:
+        """Whether the archived version is still claimed, and nobody takes it back."""
+        saga = await self.saga(command_id)
+        row = saga.named(ARCHIVE)
+        return saga.root.ending is None and row is not None and row.compensation_state is CompensationState.NOT_NEEDED
 
     async def approved(self, saga: Saga) -> tuple[str, str]:
         """Title and content that were frozen at acceptance."""
@@ -249,6 +266,7 @@ PROPOSER: Final = Proposer(
     key_id="acme-1",
     decision_id="dec_test",
     chain=("agent:writer",),
+    may_repeat=True,
 )
 
 
@@ -316,6 +334,10 @@ def lies(view: CommandView, saga: Saga, outside: Outside, approved: tuple[str, s
     for row in saga.members:
         standing = row.compensation_state is CompensationState.NOT_NEEDED  # else it may go between the two reads
         if row.state == "SUCCESS" and row.compensates is None and row.verified_at_ms is not None and standing:
+            if row.command_type == ARCHIVE:
+                branch = outside.branch(row.external_resource_id)
+                kept = branch is not None and branch.commit == row.external_version
+                found += [] if kept else [f"{ARCHIVE} is claimed: {branch}"]
             found += _missing(row.command_type, row.external_resource_id, outside)
         if row.compensation_state is CompensationState.DONE:
             found += _still_there(row.command_type, row.external_resource_id, outside)
@@ -351,6 +373,8 @@ def _missing(step: str, resource: str | None, outside: Outside) -> list[str]:
 
 def _still_there(step: str, resource: str | None, outside: Outside) -> list[str]:
     post = outside.post(resource)
+    if step == ARCHIVE and outside.branch(resource) is not None:
+        return [f"{step} is said to be undone and {resource} stands"]
     if step == "UPLOAD_FEATURED_IMAGE" and outside.image(resource) is not None:
         return [f"{step} is said to be undone and {resource} exists"]
     if step == "CREATE_WORDPRESS_DRAFT" and post is not None and post.status != "trash":

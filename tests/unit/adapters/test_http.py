@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.answers import NoReply, Reply, Unreadable, parse_object, undocumented
-from adapters.http import TCP_USER_TIMEOUT_S, HttpSystem
+from adapters.http import TCP_USER_TIMEOUT_S, HttpSystem, _Connection
 from execution.core.failures import Answer, FailureClass, Landed, Lost, Receipt, Refused, Unsent
 from execution.core.quiescence import Bounds
 from tests.unit.adapters.raw_server import Behaviour, RawServer, answering, reply, reset, self_signed, serving
@@ -165,7 +165,7 @@ async def test_whatever_goes_wrong_after_the_write_began_is_lost_and_not_tried_a
     behaviour: Behaviour, code: str
 ) -> None:
     async with serving(behaviour) as server:
-        assert await attempt(server.url, deadline_s=0.5) == Lost(code=code)
+        assert await attempt(server.url, deadline_s=0.5, body_bytes_max=262_144) == Lost(code=code)
         assert (server.connects, len(server.requests)) == (1, 1)
 
 
@@ -211,11 +211,11 @@ async def test_a_cancelled_write_is_cancelled_and_its_connection_is_gone() -> No
 
 async def test_the_kernel_gives_up_unacknowledged_bytes_after_a_known_time() -> None:
     async with serving(answering()) as server:
-        stream = await system(server.url).open()
-        assert not isinstance(stream, Unsent | Refused)
-        raw = stream.get_extra_info("socket")
+        opened = await system(server.url).open()
+        assert isinstance(opened, _Connection)
+        raw = opened.stream.get_extra_info("socket")
         assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == TCP_USER_TIMEOUT_S * 1000
-        await stream.aclose()
+        await opened.release()
 
 
 async def test_reads_share_a_connection_and_bypass_caches() -> None:
@@ -282,3 +282,22 @@ def test_an_unreadable_answer_carries_no_text_of_it() -> None:
         parse_object(b"<canary-secret>")
     assert "canary" not in repr(caught.value)
     assert caught.value.__cause__ is None
+
+
+async def deaf(server: RawServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Takes the connection and reads nothing of what is written."""
+    writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket transport has it
+    await asyncio.wait_for(server.hung_up.wait(), DEADLINE_S)
+
+
+async def test_a_long_body_leaves_within_the_time_that_its_bounds_declare_or_not_at_all() -> None:
+    async with serving(deaf) as server:
+        known = system(server.url)
+        write = known.write("POST", "/things", bytes(64 * 1024 * 1024), judge=judge, write_s=0.3)
+        assert write.bounds.budget_s == known.bounds.budget_s + 0.3
+        began = asyncio.get_running_loop().time()
+        assert await write.connect() is None
+        assert await write.send(DEADLINE_S) == Lost(code="connection_lost")
+        assert asyncio.get_running_loop().time() - began < DEADLINE_S / 2
+        await write.close()
+        server.hung_up.set()

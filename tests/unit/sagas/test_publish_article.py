@@ -9,6 +9,7 @@ from execution.core.definition import CheckGate, Step
 from execution.core.failures import Absent, CannotTell, Foreign, Present, Receipt, Unprepared
 from execution.core.states import EffectClass, Repeat
 from execution.ports import Article, Ports
+from execution.sagas.publish_archive import OPEN_ARCHIVE_PULL_REQUEST
 from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
 from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
 from execution.sagas.publish_image import UPLOAD_FEATURED_IMAGE
@@ -91,6 +92,8 @@ def parts_of(world: World) -> list[str]:
 
 def test_the_steps_stand_in_the_order_of_recoverability() -> None:
     assert [(part.name, getattr(part, "effect", None)) for part in SEO_ARTICLE_PUBLISH_V1.parts] == [
+        ("ARCHIVE_CONTENT_VERSION", EffectClass.COMPENSABLE),
+        ("OPEN_ARCHIVE_PULL_REQUEST", EffectClass.COMPENSABLE),
         ("UPLOAD_FEATURED_IMAGE", EffectClass.COMPENSABLE),
         ("CREATE_WORDPRESS_DRAFT", EffectClass.COMPENSABLE),
         ("STAGE_PUBLICATION_RECORD", EffectClass.COMPENSABLE),
@@ -112,6 +115,7 @@ def test_the_steps_stand_in_the_order_of_recoverability() -> None:
 
 def test_creating_and_publishing_are_never_repeated_in_doubt() -> None:
     for step in (
+        OPEN_ARCHIVE_PULL_REQUEST,
         UPLOAD_FEATURED_IMAGE,
         CREATE_WORDPRESS_DRAFT,
         PUBLISH_WORDPRESS_POST,
@@ -129,7 +133,7 @@ def test_a_draft_with_our_marker_and_no_attempt_of_ours_on_record_is_nobody_to_a
 def test_no_two_actions_of_the_saga_share_a_key() -> None:
     actions = [a for step in SEO_ARTICLE_PUBLISH_V1.steps for a in (step.action, step.compensation) if a is not None]
     names = [(action.system, action.operation) for action in actions]
-    assert len(set(names)) == len(names) == 16
+    assert len(set(names)) == len(names) == 20
 
 
 def test_optional_steps_belong_to_proposals_that_need_them() -> None:

@@ -11,7 +11,18 @@ from execution.core.definition import SagaDefinition
 from execution.core.failures import Absent, Answer, CannotTell, FailureClass, Lost, Receipt, Sighting, Unprepared
 from execution.core.identity import BusinessKey, marker
 from execution.core.quiescence import Bounds
-from execution.ports import Article, Check, Event, Image, Incident, Message, Ports, PublicationRecord
+from execution.ports import (
+    Article,
+    Check,
+    ContentVersion,
+    Event,
+    Image,
+    Incident,
+    Message,
+    Ports,
+    PublicationRecord,
+    PullRequest,
+)
 from execution.proposal import Proposal, Stored
 from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
 from execution.sagas.publish_plan import PublishSettings, SiteRules, plan
@@ -233,6 +244,47 @@ class Table:
 
 
 @dataclass
+class Shelf:
+    """A repository port. `sees` holds the sighting that each read answers."""
+
+    sees: dict[str, Sighting] = field(default_factory=dict)
+    calls: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    bounds: Bounds = BOUNDS
+
+    def _request(self, name: str, **given: Any) -> Request:
+        self.calls.append((name, given))
+        return Request((name, given))
+
+    def _seen(self, name: str, **given: Any) -> Sighting:
+        self.calls.append((name, given))
+        return self.sees.get(name, Absent())
+
+    async def archive(self, version: ContentVersion) -> Request:
+        return self._request("archive", version=version)
+
+    async def observe_archived(self, version: ContentVersion, *, known_commit: str | None) -> Sighting:
+        return self._seen("observe_archived", version=version, known_commit=known_commit)
+
+    def delete_branch(self, *, branch: str) -> Request:
+        return self._request("delete_branch", branch=branch)
+
+    async def observe_deleted(self, *, branch: str, commit: str) -> Sighting:
+        return self._seen("observe_deleted", branch=branch, commit=commit)
+
+    def open_pull_request(self, request: PullRequest) -> Request:
+        return self._request("open_pull_request", request=request)
+
+    async def observe_pull_request(self, request: PullRequest) -> Sighting:
+        return self._seen("observe_pull_request", request=request)
+
+    def close_pull_request(self, *, number: str) -> Request:
+        return self._request("close_pull_request", number=number)
+
+    async def observe_closed(self, *, number: str, commit: str) -> Sighting:
+        return self._seen("observe_closed", number=number, commit=commit)
+
+
+@dataclass
 class Pages:
     """A cache port."""
 
@@ -307,6 +359,7 @@ class World:
 
     plan: Plan
     site: Site = field(default_factory=Site)
+    shelf: Shelf = field(default_factory=Shelf)
     library: Library = field(default_factory=Library)
     table: Table = field(default_factory=Table)
     relay: Relay = field(default_factory=Relay)
@@ -316,14 +369,16 @@ class World:
     receipts: dict[str, Receipt] = field(default_factory=dict)
     generation: str = ""
     definition: SagaDefinition[Ports] = SEO_ARTICLE_PUBLISH_V1
+    sources: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def ports(self) -> Ports:
         return Ports(
-            artifacts=Contents({PICTURE: PNG, **self.plan.artifacts}),
+            artifacts=Contents({PICTURE: PNG, **self.plan.artifacts, **self.sources}),
             wordpress={"blog": self.site},
             caches={"blog": self.pages},
             media={"blog": self.library},
+            repository=self.shelf,
             publications=self.table,
             monitoring=self.watch,
             mail=self.relay,

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from server.config import ConfigError, load_config, parse_settings
+from server.outside import bounds_of, repository_of, secrets_of
+from server.publishing import publish_settings
+from tests.repo.tree import ROOT
 
 MINIMAL = """
 [installation]
@@ -223,3 +226,68 @@ def test_a_process_of_ours_inherits_no_token_and_no_secret(monkeypatch: pytest.M
     monkeypatch.setenv("BLOG_PASSWORD", "s3cret")
     assert not {"REMIT_TOKEN_FILE", "BLOG_PASSWORD"} & child_environment().keys()
     assert child_environment()["PATH"] == os.environ["PATH"]
+
+
+GITHUB = MINIMAL + '[github]\nowner = "o"\nrepo = "r"\n'
+
+
+def test_the_repository_of_the_first_page_is_a_usable_one() -> None:
+    shown = re.search(r"```toml\n(\[github\].*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert shown is not None
+    section = parse_settings(MINIMAL + shown[1], Path("remit.toml")).github
+    assert section is not None
+    assert (section.url, section.pull_request, section.max_run_s) == ("https://api.github.com", False, 10)
+    assert bounds_of(section).quiescent_after_s() is not None
+
+
+def test_a_repository_whose_limits_nobody_names_is_never_quiet_by_itself() -> None:
+    section = parse_settings(GITHUB, Path("remit.toml")).github
+    assert section is not None
+    assert bounds_of(section).quiescent_after_s() is None
+
+
+def test_the_token_comes_from_a_private_file_and_is_among_the_secrets(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(home_with(tmp_path, GITHUB)).github_token()
+    assert "token_file" in caught.value.fix
+    (tmp_path / "token").write_text("github_pat_canary\n")
+    (tmp_path / "token").chmod(0o600)
+    config = load_config(home_with(tmp_path, GITHUB + 'token_file = "token"'))
+    assert [secret.value for secret in secrets_of(config)] == ["github_pat_canary"]
+    assert tmp_path / "token" in config.credential_files()
+    assert "canary" not in repr(secrets_of(config))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("owner", "o/p"),
+        ("repo", "r?x=1"),
+        ("folder", "../secrets"),
+        ("folder", ".git"),
+        ("base_branch", "a..b"),
+        ("author_name", "A <b>"),
+        ("author_name", "Remit."),
+        ("author_name", " Remit"),
+        ("author_email", ""),
+        ("url", "http://github.example"),
+    ],
+)
+def test_a_value_that_no_repository_can_have_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str
+) -> None:
+    monkeypatch.setenv("ANY_TOKEN", "x")
+    text = GITHUB.replace(f'{key} = "{key[0]}"\n', "") + f'{key} = "{value}"\ntoken_env = "ANY_TOKEN"\n'
+    with pytest.raises(ConfigError) as caught:
+        repository_of(load_config(home_with(tmp_path, text)))
+    assert "[github]" in caught.value.where
+
+
+def test_archiving_is_planned_where_a_repository_is_configured_without_its_token(tmp_path: Path) -> None:
+    def planned(text: str) -> tuple[bool, bool]:
+        settings = publish_settings(load_config(home_with(tmp_path, text)))
+        return settings.archive, settings.pull_request
+
+    assert planned(MINIMAL) == (False, False)
+    assert planned(GITHUB) == (True, False)
+    assert planned(GITHUB + "pull_request = true") == (True, True)

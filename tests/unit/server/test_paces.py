@@ -29,6 +29,9 @@ zone = "11111111111111111111111111111111"
 concurrent = 2
 per_minute = 5
 burst = 25
+[github]
+owner = "o"
+repo = "r"
 [publications]
 url = "sqlite://"
 [monitoring]
@@ -52,6 +55,7 @@ def test_systems_that_share_an_account_share_the_slowest_pace() -> None:
     assert (cloudflare.concurrent, cloudflare.per_minute, cloudflare.burst) == (2, 5.0, 20)
     assert (webhook.concurrent, webhook.per_minute) == (3, None)
     assert (found["wordpress/blog"].concurrent, found["monitoring"].concurrent) == (4, 1)
+    assert found["github"].concurrent == 1
 
 
 def test_every_step_of_a_publication_finds_the_pace_of_its_system() -> None:
