@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rich.console import RenderableType
 
+from execution.moments import instant
 from execution.proposal import Proposal, Proposer
 from execution.repeating import repetition_of
 from execution.sagas.withdraw_article import withdrawal_of
@@ -31,7 +33,16 @@ async def publication(at: Installation, given: Mapping[str, Any], operator: str)
         said = f"Nothing can be planned: {found.code.replace('_', ' ')}{f' ({found.field})' if found.field else ''}."
         raise CommandFailed(found.code, said, found.fix, Exit.USAGE) from None
     proposal = normal_form(arguments, payload.sha256, at.ids.new("req"), None)
-    return await _foreseen(at, proposal, own_proposer(at, operator, ""), content_bytes=payload.size)
+    return await _foreseen(at, proposal, _whoever(at, operator, arguments), content_bytes=payload.size)
+
+
+def _whoever(at: Installation, operator: str, arguments: ProposePublish) -> Proposer:
+    """Whoever is to propose it, under a token that is taken to last until it is to be published."""
+    proposer = own_proposer(at, operator, "")
+    if arguments.publish_at is None:
+        return proposer
+    lasts_until_s = int(instant(arguments.publish_at).timestamp()) + 1
+    return replace(proposer, grant_until_s=max(proposer.grant_until_s or 0, lasts_until_s))
 
 
 async def withdrawal(at: Installation, command_id: str, operator: str) -> Preview:

@@ -184,6 +184,22 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="No private address gets a byte of a webhook unless the configuration says so.",
             source="The security rules, section 5, threat 21",
         ),
+        "article.content": Behaviour(
+            sentence="The state of an article is told alike by its list and by every command about it.",
+            source="The design, section 6",
+        ),
+        "article.duties": Behaviour(
+            sentence="An ending names what is left to people, and to whom.",
+            source="The design, section 6",
+        ),
+        "inbox.once": Behaviour(
+            sentence="A fact from outside is kept once; against an ending it asks a person and changes nothing.",
+            source="The design, section 6",
+        ),
+        "inbox.evidence": Behaviour(
+            sentence="A fact about what is on its way is evidence and moves nothing.",
+            source="The design, section 6",
+        ),
         "withdraw.whole": Behaviour(
             sentence="A withdrawal takes the post down, marks the row, writes the incident and corrects, each once.",
             source="The design, section 7",

@@ -118,7 +118,13 @@ def _check_agent(decision: Decision, agent: str) -> None:
     """A decision is about one agent, and its tokens are that agent's whatever else is asked for."""
     from server.issuing import agent_subject, record_of
 
-    of = record_of(decision).agent
+    try:
+        of = record_of(decision).agent
+    except ValueError:
+        fix = "Use another decision (`remit decision ls`)."
+        raise CommandFailed(
+            "no_tokens", "That decision is an operator's own: no token is under it.", fix, Exit.AUTH
+        ) from None
     if of != agent_subject(agent):
         bare = of.removeprefix("agent:")
         fix = f"Use --agent {bare}, or another decision (`remit decision ls`)."

@@ -105,6 +105,7 @@ async def test_what_a_person_gave_up_is_left_to_be_done_by_hand(world: World) ->
     await world.approve(command_id)
     world.arm("SMTP DATA", FaultKind.DROP_AFTER)
     await world.settle(command_id)
+    world.clock.move_on(120)
     view = await world.rule(command_id, Verdict.ABANDON)
     assert (view.state, view.done) == ("SUCCESS", True)
     assert [duty.name for duty in view.follow_ups] == ["FINISH_BY_HAND"]

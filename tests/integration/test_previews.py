@@ -123,7 +123,7 @@ async def _frozen(world: World) -> tuple[Proposal, Proposer]:
 
 
 async def _revoked(world: World) -> tuple[Proposal, Proposer]:
-    await world.restrict("revoked:agent:acme/agent:writer")
+    await world.restrict("revoked:agent:agent:writer")
     return proposal(), PROPOSER
 
 

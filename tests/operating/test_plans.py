@@ -106,7 +106,7 @@ async def test_a_withdrawal_and_a_repetition_are_planned_and_nothing_is_written(
         (await world.view(publication)).external_version,
     )
     assert (await office.asks("plan", "repeat", publication)).error == "stale_version"
-    waiting = await world.until_approval(proposal(article="article-0029"))
+    waiting = await world.until_approval(proposal(article="article-0029", slug="another"))
     assert (await office.asks("plan", "withdraw", waiting)).error == "not_live"
     assert (await office.asks("plan", "repeat", waiting)).error == "not_repeatable_yet"
     await office.asks("cancel", waiting)
