@@ -28,6 +28,7 @@ import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
@@ -49,6 +50,8 @@ TCP_USER_TIMEOUT_S: Final = 30
 _ABORT: Final = struct.pack("ii", 1, 0)
 _GRACEFUL: Final = struct.pack("ii", 0, 0)
 _TCP_ESTABLISHED: Final = 1
+_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For addresses without TLS; it trusts nobody."""
 
 
 class HttpSystem:
@@ -82,7 +85,7 @@ class HttpSystem:
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "remit", "Accept": "application/json", **headers}
         self._connect_s, self._read_s, self._body_bytes_max = connect_s, read_s, body_bytes_max
         self._public_only = public_only
-        self._tls = _tls_context(ca_file)
+        self._tls = _tls_context(ca_file) if base.scheme == "https" else _NO_TLS
         self._reader: httpx.AsyncClient | None = None
         self._writer = _client(_OnePreparedConnection(self._tls), self._headers)
 
@@ -358,8 +361,12 @@ def _client(transport: httpx.AsyncBaseTransport, headers: Mapping[str, str]) -> 
     )
 
 
+@lru_cache(maxsize=16)
 def _tls_context(ca_file: str | None) -> ssl.SSLContext:
-    """Verified TLS 1.2+; unlike `create_default_context` it writes no key log that the environment asks for."""
+    """Verified TLS 1.2+; unlike `create_default_context` it writes no key log that the environment asks for.
+
+    Reading the certificates costs tens of milliseconds: one context serves all adapters that trust the same.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
