@@ -9,6 +9,7 @@ import pytest
 
 from tests.desk import Desk
 from tests.integration.world import World, proposal
+from tests.pictures import png
 
 ARGUMENTS: dict[str, Any] = {
     "article_id": "article-0028",
@@ -56,6 +57,34 @@ async def test_a_publication_is_planned_with_target_times_keys_and_approval(offi
     assert "CREATE_WORDPRESS_DRAFT" in above
     assert "PUBLISH_WORDPRESS_POST" in below
     assert "how-to-brew-coffee" in above
+
+
+@pytest.mark.behaviour("operator.plan")
+async def test_a_plan_has_every_step_that_is_configured_and_asked_for(desk: Desk, tmp_path: Path) -> None:
+    desk.rewrite("pull_request = false", "pull_request = true")
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(png(1))
+    image = (await desk.asks("artifact", "put", str(picture))).document["ref"]
+    whole = noted(tmp_path, featured_image=image, notify=["team", "hook"])
+    steps = (await desk.asks("plan", "publish", whole)).document["steps"]
+    assert [(step["name"], step["effect"], step.get("undone_by")) for step in steps] == [
+        ("ARCHIVE_CONTENT_VERSION", "COMPENSABLE", "DELETE_ARCHIVE_BRANCH"),
+        ("OPEN_ARCHIVE_PULL_REQUEST", "COMPENSABLE", "CLOSE_ARCHIVE_PULL_REQUEST"),
+        ("UPLOAD_FEATURED_IMAGE", "COMPENSABLE", "DELETE_UPLOADED_IMAGE"),
+        ("CREATE_WORDPRESS_DRAFT", "COMPENSABLE", "TRASH_WORDPRESS_DRAFT"),
+        ("STAGE_PUBLICATION_RECORD", "COMPENSABLE", "CANCEL_PUBLICATION_RECORD"),
+        ("VALIDATE_PUBLICATION", "NONE", None),
+        ("HUMAN_APPROVAL", "NONE", None),
+        ("PUBLISH_WORDPRESS_POST", "PIVOT", None),
+        ("PURGE_CLOUDFLARE_CACHE", "RETRYABLE", None),
+        ("REGISTER_MONITORING", "RETRYABLE", None),
+        ("RECORD_PUBLICATION", "RETRYABLE", None),
+        ("SEND_NOTIFICATION", "IRREVERSIBLE", None),
+        ("SEND_WEBHOOK", "IRREVERSIBLE", None),
+    ]
+    less = (await desk.asks("plan", "publish", noted(tmp_path))).document["steps"]
+    asked_for = {"UPLOAD_FEATURED_IMAGE", "SEND_NOTIFICATION", "SEND_WEBHOOK"}
+    assert {step["name"] for step in steps} - {step["name"] for step in less} == asked_for
 
 
 async def test_arguments_may_come_from_a_pipe(office: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
