@@ -112,8 +112,8 @@ def _publication(answer: CommandStatus, outside: Outside) -> list[str]:
     if Reading.CLAIMS in said:
         dated = answer.verified_at is not None and answer.verified_at in answer.say_to_user
         stands = outside.after.shows(outside.saga)
-        changed = "stands there now is not" in answer.say_to_user
-        if not (stands or (dated and outside.seen(answer.verified_at)) or (changed and outside.public)):
+        past = any(words in answer.say_to_user for words in ("stands there now is not", "published since."))
+        if not (stands or (dated and outside.seen(answer.verified_at)) or (past and outside.public)):
             found.append(f"claims a publication: {answer.say_to_user}")
     if answer.live and not (answer.verified_at and outside.seen(answer.verified_at)):
         found.append("live, and it was not to be seen at that time")

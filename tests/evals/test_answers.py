@@ -27,8 +27,8 @@ LIES = {
     "pivot in doubt before quiescence": ("_finding_out", lambda word: "It is online."),
     "rejected with a reason": ("_still", lambda *args, **more: "The article is live."),
     "the undoing fails, and the draft is left there": ("_left_behind", lambda saga: ""),
-    "published, then trashed by a person": ("_seen", lambda saga: "It is online."),
-    "published, the message was refused": ("_seen", lambda saga: "Nothing was published."),
+    "published, then trashed by a person": ("_seen", lambda saga, told: "It is online."),
+    "published, the message was refused": ("_seen", lambda saga, told: "Nothing was published."),
     "in progress: publish": ("next_action", lambda word, done, error_code=None: "stop" if done else "fix_input"),
 }
 """What a careless change would make Remit say, and a situation in which it would be a lie. (The world itself stops at
