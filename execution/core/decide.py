@@ -227,7 +227,9 @@ def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second
             return _unfinished(at, sighting, jitter)
         case Present(receipt=receipt):
             return _found(T.FOUND_PRESENT, sighting, receipt)
-        case Foreign(code="gone", receipt=None) if at.looks_policy.allows(at.looks):  # a stale read sees it like this too
+        case Foreign(code="gone", receipt=None) if at.looks_policy.allows(
+            at.looks
+        ):  # a stale read sees it like this too
             return _look_again_or_person(at, "gone" if at.landed is None else "accepted_not_visible", None, jitter)
         case Foreign(code=code, difference=difference) if at.landed is not None and not at.compensation:
             return _drifted(at.landed, code, difference)
