@@ -36,6 +36,7 @@ bench: $(VENV)/.dev ## print measured ratios against the bounds
 
 soak: $(VENV)/.dev ## the long proofs: many simulated schedules, then real processes
 	$(BIN)/remit simulate --seeds $(SEEDS)
+	$(BIN)/python -m tests.matrix
 	$(BIN)/python -m tests.soak
 
 services: ## install the system services that the test beds start (root, Debian)

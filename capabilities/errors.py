@@ -17,7 +17,7 @@ Codes of ScopeError: intent_not_granted, resource_not_granted, malformed_resourc
 open_commands_exceeded, repeat_not_granted, query_not_granted, grant_lapsed, not_permitted.
 
 Codes of IssueError: decision_closed, decision_expired, decision_not_approved, decision_other_tenant, outside_decision,
-budget_exhausted, lifetime_too_long, token_too_long, invalid_request.
+budget_exhausted, lifetime_too_long, token_too_long, invalid_request, revoked.
 
 Codes of KeyFileError: unreadable, not_regular, foreign_owner, open_permissions, too_large, exists, malformed_key,
 malformed_key_set, unsupported_key, private_member, duplicate_kid, weak_key.
@@ -88,6 +88,7 @@ class IssueCode(StrEnum):
     LIFETIME_TOO_LONG = "lifetime_too_long"
     TOKEN_TOO_LONG = "token_too_long"  # noqa: S105 (an error code)
     INVALID_REQUEST = "invalid_request"
+    REVOKED = "revoked"
 
 
 class KeyFileCode(StrEnum):

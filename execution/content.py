@@ -19,12 +19,15 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from html.parser import HTMLParser
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import nh3
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 FORMATS: Final = ("markdown", "html", "blocks")
 COST_MAX: Final = 4_000_000_000
@@ -35,7 +38,6 @@ RAW_TAGS_MAX: Final = 2_000
 _DELIMITERS: Final = "[]!*_~`<&|:"
 _PARAGRAPHS: Final = re.compile(r"\n[ \t]*\n")
 _TAG: Final = re.compile(r"</?[a-zA-Z]")
-_MARKDOWN: Final = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 
 _ANYWHERE: Final = frozenset({"class", "dir", "id", "lang", "title"})
 _ATTRIBUTES: Final[Mapping[str, frozenset[str]]] = {
@@ -93,11 +95,12 @@ def render(content: bytes, content_format: str) -> Rendered:
 def _markdown(text: str) -> Rendered:
     if cost(text) > COST_MAX:
         raise ContentRefused("too_complex")
-    tokens = _MARKDOWN.parse(text)
+    markdown = _commonmark()
+    tokens = markdown.parse(text)
     raw = raw_html(tokens)
     if len(_TAG.findall(raw)) > RAW_TAGS_MAX:
         raise ContentRefused("too_complex")
-    html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
+    html = markdown.renderer.render(tokens, markdown.options, {})
     return Rendered(html=clean(html), removed=_Removed.of(raw))
 
 
@@ -105,6 +108,14 @@ def cost(text: str) -> int:
     """An upper estimate of the work of rendering, in characters looked at."""
     paragraphs = _PARAGRAPHS.split(text.replace("\r\n", "\n").replace("\r", "\n"))
     return sum(len(p) * sum(map(p.count, _DELIMITERS)) for p in paragraphs)
+
+
+@lru_cache(maxsize=1)
+def _commonmark() -> MarkdownIt:
+    """Loaded when the first text is rendered: most processes render none."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 
 
 def raw_html(tokens: list[Token]) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from capabilities.revocation import RevocationEffect, RevocationScope
 from execution.authority import hold_scope
 from execution.core.command import Approval, Review, Saga
 from execution.core.draft import Draft, Unit
@@ -43,6 +44,17 @@ class OperationRefused(Exception):
         super().__init__(f"{code}: {detail}" if detail else code)
         self.code = code
         self.detail = detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked:
+    """What a revocation met. fresh: it was not in force before. stopped: sagas that end and are undone. past_pivot:
+    sagas that finish what needs no new authority. held: sagas of which nothing runs until it is lifted."""
+
+    fresh: bool
+    stopped: tuple[str, ...] = ()
+    past_pivot: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
 
 
 Change = Callable[[Saga, Draft], None]
@@ -163,6 +175,31 @@ class Operations:
 
         root_id = (await self._load(command_id)).root.command_id
         await self._change(root_id, operator, change, partial(lift, hold_scope(root_id)))
+
+    async def revoke(self, scope: RevocationScope, *, operator: str, reason: str) -> Revoked:
+        """In force at every next fence. What waits before its pivot is told to end now, so that it is undone without
+        waiting for one; a compromise (key, tenant) only holds, because undoing would be an effect too."""
+        _check_reason(reason)
+        name, now_ms = authority.revocation(scope), self._clock.now_ms()
+        fresh: bool = await self._store.transact(
+            lambda conn: authority.restrict(conn, name, reason=reason, by=operator, now_ms=now_ms)
+        )
+        roots = await self._store.read(lambda conn: authority.roots_under(conn, scope))
+        if scope.effect is RevocationEffect.HOLD:
+            return Revoked(fresh=fresh, held=roots)
+        body = {"code": "revoked", "scope": name, "by": operator, "reason": reason}
+
+        def change(saga: Saga, draft: Draft) -> None:
+            if saga.root.phase is Phase.PRE_PIVOT and saga.root.ending is None and not saga.root.is_terminal:
+                draft.note(saga.root.command_id, Fact.CANCEL_REQUESTED, body)
+                draft.set(saga.root.command_id, ending="revoked", error_code="revoked")
+
+        met = [(await self._change(root_id, operator, change)).root for root_id in roots]
+        return Revoked(
+            fresh=fresh,
+            stopped=tuple(root.command_id for root in met if root.ending is not None),
+            past_pivot=tuple(root.command_id for root in met if root.phase is Phase.POST_PIVOT),
+        )
 
     async def request_ruling(self, review_id: str, *, verdict: Verdict, operator: str, reason: str) -> Review:
         """Ask a worker to carry the verdict out; it reads back first and refuses what the facts contradict."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capabilities.details import Intent
+from capabilities.errors import IssueCode, IssueError
 from capabilities.issuer import (
     Budget,
     DecisionRecord,
@@ -25,11 +26,12 @@ from capabilities.issuer import (
 from capabilities.keyfile import PRIVATE_MODE, replace_file
 from capabilities.keys import load_signing_key
 from capabilities.resources import AGENT_PREFIX, QueryScope, parse_query_scope
+from capabilities.revocation import RevocationKind, RevocationScope
 from capabilities.token import Claims
 from execution.core.events import canonical
 from execution.store import authority
 from server.app import Installation
-from server.config import ConfigError
+from server.config import ConfigError, load_config
 
 DECISION_S_DEFAULT: Final = 7 * 86_400
 TOKENS_DEFAULT: Final = 1_000
@@ -113,11 +115,12 @@ async def issue(at: Installation, decision: authority.Decision, request: TokenRe
     """Sign one token and count it. Raises IssueError, ConfigError, KeyFileError."""
     issuer = _issuer(at)
     now_ms = at.clock.now_ms()
+    await _check_revoked(at, decision, request, issuer.key.kid)
     raw, claims = issuer.issue(record_of(decision), request, now_s=now_ms // 1000, new_id=lambda: at.ids.new("tok"))
     spent = await at.store.transact(lambda conn: authority.spend_token(conn, decision.decision_id, now_ms))
     if not spent:
         raise ConfigError(decision.decision_id, "the decision is closed or spent", "Open a new decision.")
-    note_issued(issued_file(at), claims)
+    note_issued(issued_file(at), claims, issuer.key.kid)
     return raw, claims
 
 
@@ -142,9 +145,17 @@ def issued_file(at: Installation) -> Path:
     return at.config.path(section.key_file if section else "keys/none").parent / ISSUED_NAME
 
 
-def note_issued(path: Path, claims: Claims) -> None:
+def note_issued(path: Path, claims: Claims, kid: str) -> None:
     """Append one line."""
-    line = {"jti": claims.jti, "sub": claims.sub, "dec": claims.dec, "iat": claims.iat, "exp": claims.exp}
+    line = {
+        "jti": claims.jti,
+        "sub": claims.sub,
+        "client_id": claims.client_id,
+        "kid": kid,
+        "dec": claims.dec,
+        "iat": claims.iat,
+        "exp": claims.exp,
+    }
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE_MODE)
     with os.fdopen(descriptor, "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
@@ -157,8 +168,24 @@ def read_issued(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[-ISSUED_LINES_MAX:]]
 
 
+async def _check_revoked(at: Installation, decision: authority.Decision, request: TokenRequest, kid: str) -> None:
+    """What is revoked gets no new token: every gateway would refuse it."""
+    named = {
+        RevocationKind.DECISION: decision.decision_id,
+        RevocationKind.AGENT: record_of(decision).agent,
+        RevocationKind.CLIENT: request.client_id,
+        RevocationKind.KEY: kid,
+        RevocationKind.TENANT: at.tenant,
+    }
+    for kind, value in named.items():
+        name = authority.revocation(RevocationScope(tenant=at.tenant, kind=kind, value=value))
+        if await at.store.read(lambda conn, name=name: authority.in_force(conn, (name,))):  # type: ignore[misc]  # a default argument binds the loop's value
+            raise IssueError(IssueCode.REVOKED, field=kind.value)
+
+
 def _issuer(at: Installation) -> Issuer:
-    section, gateway = at.config.settings.issuer, at.config.settings.gateway
+    """The configuration is read anew: a key that was rotated meanwhile signs from now on (`token issue --watch`)."""
+    section, gateway = load_config(at.config.home).settings.issuer, at.config.settings.gateway
     if section is None:
         fix = "Issue tokens where the issuer's key is, or add [issuer] key_file."
         raise ConfigError(str(at.config.home), "this home has no issuer key", fix)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from capabilities.revocation import RevocationScope
+from execution.operations import Operations
 from execution.ports import Clock
 from execution.store import artifacts, authority, refusals
 from execution.store.writer import Store
 from server.gateway import BY_HASH, Payload, RefusalRow
 
 BY_NAME = "artifact://"
-
-
-def restriction(scope: RevocationScope) -> str:
-    """How the store spells it."""
-    return f"revoked:{scope.kind.value}:{scope.value}"
 
 
 class StoreRecords:
@@ -25,15 +21,12 @@ class StoreRecords:
 
     async def is_revoked(self, scopes: frozenset[RevocationScope]) -> bool:
         """Whether any of them is in force."""
-        names = tuple(sorted(map(restriction, scopes)))
+        names = tuple(sorted(map(authority.revocation, scopes)))
         return bool(await self._store.read(lambda conn: authority.in_force(conn, names)))
 
     async def revoke(self, scope: RevocationScope, reason: str) -> None:
         """In force at the next fence, and at the next call."""
-        name, now_ms = restriction(scope), self._clock.now_ms()
-        await self._store.transact(
-            lambda conn: authority.restrict(conn, name, reason=reason, by="gateway", now_ms=now_ms)
-        )
+        await Operations(self._store, self._clock).revoke(scope, operator="gateway", reason=reason)
 
     async def file_refusal(self, row: RefusalRow) -> None:
         """Write it down."""

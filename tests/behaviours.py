@@ -80,6 +80,18 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A revocation stops the very next fence.",
             source="The design, law 9",
         ),
+        "revoke.stops": Behaviour(
+            sentence="What waits under a revoked token, decision, agent or client is undone without anybody's answer.",
+            source="The security rules, section 2",
+        ),
+        "revoke.compromise-holds": Behaviour(
+            sentence="Under a revoked key or tenant nothing is sent, not even what would undo, until it is reinstated.",
+            source="The security rules, section 2",
+        ),
+        "keys.overlap": Behaviour(
+            sentence="A rotated key's tokens are accepted until they have expired, and its private half goes then.",
+            source="The security rules, section 1",
+        ),
         "law.freeze": Behaviour(
             sentence="A freeze holds everything beside the state; lifting it releases.",
             source="The design, law 9",

@@ -10,13 +10,17 @@ saga, by its root), `revoked:token:ISS JTI`, `revoked:decision:D`, `revoked:agen
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
 from enum import StrEnum
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Final
 
-from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, literal, select, update
 
+from capabilities.revocation import RevocationKind, RevocationScope
+from execution.core.states import TERMINAL
 from execution.store import schema, statements
 from execution.store.registry import PAGE_MAX
 from execution.store.statements import Query, insert_new, one
@@ -39,13 +43,20 @@ _SCOPES: Final = (
     "freeze:system:",
     "freeze:site:",
     "freeze:command:",
-    "revoked:token:",
-    "revoked:decision:",
-    "revoked:agent:",
-    "revoked:client:",
-    "revoked:key:",
-    "revoked:tenant:",
+    *(f"revoked:{kind.value}:" for kind in RevocationKind),
 )
+_G: Final = schema.GRANTS.c
+_HELD_AS: Final[Mapping[RevocationKind, ColumnElement[str]]] = MappingProxyType(
+    {
+        RevocationKind.TOKEN: _G.iss + literal(" ") + _G.jti,
+        RevocationKind.DECISION: _G.decision_id,
+        RevocationKind.AGENT: _G.sub,
+        RevocationKind.CLIENT: _G.client_id,
+        RevocationKind.KEY: _G.kid,
+        RevocationKind.TENANT: _G.tenant,
+    }
+)
+"""Where a grant holds what a revocation names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +150,39 @@ def restrict(conn: Connection, scope: str, *, reason: str, by: str, now_ms: int)
     _raise_revision(conn)
     values = {"scope": scope, "kind": kind.value, "reason": reason, "by": by, "since_ms": now_ms}
     return insert_new(conn, schema.RESTRICTIONS, values)
+
+
+def revocation(scope: RevocationScope) -> str:
+    """How a restriction spells it."""
+    return f"revoked:{scope.kind.value}:{scope.value}"
+
+
+def roots_under(conn: Connection, scope: RevocationScope) -> tuple[str, ...]:
+    """Unfinished roots whose grant this revocation takes, the oldest first."""
+    c = schema.COMMANDS.c
+    held = select(c.command_id).join(schema.GRANTS, _G.root_id == c.command_id).where(*_taken_by(scope))
+    unfinished = held.where(c.parent_id.is_(None), c.state.not_in([state.value for state in TERMINAL]))
+    return tuple(conn.execute(unfinished.order_by(c.position)).scalars())
+
+
+def is_known(conn: Connection, scope: RevocationScope) -> bool:
+    """Whether anything here was ever accepted under it or, for agents and decisions, decided about it."""
+    if conn.execute(select(_G.root_id).where(*_taken_by(scope)).limit(1)).first() is not None:
+        return True
+    d = schema.DECISIONS.c
+    match scope.kind:
+        case RevocationKind.DECISION:
+            about = d.decision_id == scope.value
+        case RevocationKind.AGENT:
+            own = f'"command/by-agent/{scope.value.removeprefix("agent:")}"'
+            about = d.resources.contains(own, autoescape=True)
+        case _:
+            return False
+    return conn.execute(select(d.decision_id).where(d.tenant == scope.tenant, about).limit(1)).first() is not None
+
+
+def _taken_by(scope: RevocationScope) -> tuple[ColumnElement[bool], ...]:
+    return (_G.tenant == scope.tenant, _HELD_AS[scope.kind] == scope.value)
 
 
 def lift(conn: Connection, scope: str) -> bool:

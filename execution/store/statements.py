@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final
 
 from sqlalchemy import Connection, Dialect, Executable, Table, bindparam, delete, insert, literal_column, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -254,4 +254,5 @@ def insert_new(conn: Connection, table: Table, values: Mapping[str, Any]) -> boo
 
 
 def _insert_of(dialect: Dialect) -> Any:
-    return sqlite.insert if dialect.name == "sqlite" else postgresql.insert
+    """The dialect's INSERT, which knows ON CONFLICT. Only the dialect in use is loaded: the other costs every start."""
+    return import_module(f"sqlalchemy.dialects.{dialect.name}").insert

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from server.cli.issued import Shown
-from server.cli.options import HomeOption, JsonOption, OperatorOption, acting, with_installation
+from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
 from server.cli.output import CommandFailed, Exit, Output, fields, line, table
+from server.cli.revoking import REVOKED, revoke_any
 from server.client_config import Host, Way
 
 if TYPE_CHECKING:
@@ -221,32 +222,15 @@ def list_tokens(home: HomeOption = None, as_json: JsonOption = False) -> None:
 @tokens.command("revoke")
 def revoke(
     token_id: Annotated[str, typer.Argument(help="tok_…")],
-    reason: Annotated[str, typer.Option("--reason")] = "revoked by an operator",
+    reason: ReasonOption = REVOKED,
     operator: OperatorOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Withdraw a token and what was accepted under it, from the next fence on."""
-    from capabilities.identifiers import is_id
-    from execution.store import authority
+    """Withdraw a token and what was accepted under it: `remit revoke token`."""
+    from capabilities.revocation import RevocationKind
 
-    if not is_id(token_id, "tok"):
-        raise CommandFailed(
-            "usage", "That is not a token id.", "It looks like tok_01kb9z…; see `remit token ls`.", Exit.USAGE
-        )
-
-    async def work(at: Installation) -> None:
-        scope, by, now_ms = (
-            f"revoked:token:{at.config.settings.gateway.issuer} {token_id}",
-            acting(at, operator),
-            at.clock.now_ms(),
-        )
-        fresh = await at.store.transact(
-            lambda conn: authority.restrict(conn, scope, reason=reason, by=by, now_ms=now_ms)
-        )
-        Output(as_json).show({"token_id": token_id, "revoked": True, "fresh": fresh}, line(f"{token_id} is revoked."))
-
-    with_installation(home, work)
+    revoke_any(RevocationKind.TOKEN, token_id, reason, operator, home, as_json)
 
 
 @decisions.command("open")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from capabilities.errors import CapabilityError, CredentialError, IssueError, KeyFileError, ScopeError
+from capabilities.errors import CapabilityError, CredentialError, IssueCode, IssueError, KeyFileError, ScopeError
 from execution.store.errors import StoreError, StoreUnusable
 from server.cli import (
     authority,
@@ -16,11 +16,13 @@ from server.cli import (
     deciding,
     examining,
     inbox,
+    keys,
     planning,
     processes,
     proofs,
     proposing,
     reviewing,
+    revoking,
     setup,
     watching,
 )
@@ -40,6 +42,8 @@ for module in (
     setup,
     processes,
     authority,
+    keys,
+    revoking,
     commands,
     watching,
     content,
@@ -105,6 +109,10 @@ def _from_capability(error: CapabilityError) -> CommandFailed:
         case KeyFileError():
             message, fix = told(error)
             return CommandFailed(str(error.code), message, fix, Exit.AUTH)
+        case IssueError(code=IssueCode.REVOKED):
+            return CommandFailed(
+                str(error.code), f"The token was not issued: its {error.field} is revoked", _BACK, Exit.AUTH
+            )
         case IssueError():
             return CommandFailed(str(error.code), f"The token was not issued: {error}", _ISSUE_FIX, Exit.AUTH)
         case CredentialError() | ScopeError():
@@ -113,6 +121,7 @@ def _from_capability(error: CapabilityError) -> CommandFailed:
             return CommandFailed(str(error.code), f"Not permitted: {error}", "", Exit.AUTH)
 
 
+_BACK = "See `remit freeze ls`; `remit reinstate` takes a revocation back."
 _ISSUE_FIX = "See `remit decision ls`; open another decision, or ask for less."
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def _issuer(config: Config, keys: KeySet, clock: Clock) -> Iterator[Symptom]:
         return
     old_s = clock.now_ms() / 1000 - path.stat().st_mtime
     severity = Severity.NOTE if old_s > KEY_OLD_S else Severity.FINE
-    fix = "Change keys now and then, so that one that leaked ends." if old_s > KEY_OLD_S else ""
+    fix = "`remit keys rotate` now and then, so that one that leaked ends." if old_s > KEY_OLD_S else ""
     yield Symptom(code="issuer_key_usable", severity=severity, detail=f"{key.kid}, {age(old_s)} old", fix=fix)
 
 

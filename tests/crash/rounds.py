@@ -23,6 +23,8 @@ from tests.stage.processes import Forked, wait_until
 from tests.stage.sandbox import Outside
 from tests.stage.scene import Scene, is_quiet, staged, told
 
+COMMITS: Final = 35
+"""Of one clean publication with branch, image, purge, check, row and message, its relay included; a test holds it."""
 KILLED: Final = -signal.SIGKILL
 KILLS_MAX: Final = 3
 RANDOM_MAX_S: Final = 3.0

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.child import Place, Trap
-from tests.crash.rounds import Act, killed_at, killed_at_random, killed_while_unwinding, play, stopped_at
+from tests.crash.rounds import COMMITS, Act, killed_at, killed_at_random, killed_while_unwinding, play, stopped_at
 from tests.stage.judging import Judge, Report, play_all, published_once, unwound
 
 ROUNDS: Final = 400
-BOUNDARIES: Final = 2 * 26
-"""Commit boundaries of one publication, with a few to spare."""
 UNDOING: Final = 2 * 12
 WRITES: Final = 7
 """Of a second version."""
@@ -30,7 +28,7 @@ Planned = tuple[str, Act, Judge, int]
 
 def planned(first_seed: int) -> Iterator[Planned]:
     """Rounds without end: the systematic ones once, then random ones with rising seeds."""
-    for version, number in itertools.product((1, 2), range(BOUNDARIES)):
+    for version, number in itertools.product((1, 2), range(2 * COMMITS)):
         trap = Trap(place=Place.COMMIT, number=number)
         yield f"v{version} {trap}", partial(killed_at, trap), published_once, version
     for number in range(UNDOING):
