@@ -30,6 +30,15 @@ KILLS_MAX: Final = 3
 RANDOM_MAX_S: Final = 3.0
 
 
+def once_between(commits: int) -> tuple[int, ...]:
+    """Numbers of traps that meet every gap between two commits once.
+
+    Right after one commit and right before the next are the same instant to the journal: the gaps are met from
+    alternating sides here, from both in the soak.
+    """
+    return tuple(number for number in range(2 * commits) if number % 4 in (0, 1))
+
+
 @dataclass(slots=True)
 class Round:
     """A scene with its workers: the first has the trap, heirs take over."""

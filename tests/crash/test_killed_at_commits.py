@@ -1,8 +1,4 @@
-"""kill -9 between every two commits of a publication.
-
-Right after one commit and right before the next are the same instant to the journal: here each is met once, from
-alternating sides, and around every write from both (`test_killed_between_send_and_answer`). The soak meets all.
-"""
+"""kill -9 between every two commits of a publication; around its writes see `test_killed_between_send_and_answer`."""
 
 from functools import partial
 from pathlib import Path
@@ -11,12 +7,12 @@ from typing import Final
 import pytest
 
 from tests.crash.child import Place, Trap
-from tests.crash.rounds import COMMITS, Round, killed_at, play
+from tests.crash.rounds import COMMITS, Round, killed_at, once_between, play
 from tests.stage.judging import all_right, play_all, published_once
 from tests.stage.scene import is_quiet
 
 CHUNK: Final = 12
-PLAYED: Final = tuple(number for number in range(2 * COMMITS) if number % 4 < 2)
+PLAYED: Final = once_between(COMMITS)
 CLEAN_MAX: Final = 5
 """A slow machine renews leases in between; one round without is enough to count."""
 
