@@ -274,13 +274,15 @@ def _known(draft: Draft, attempt: Attempt, late_s: float | None) -> Attempt:
 
 async def _not_sent(drive: Drive, command_id: str, answer: Unsent | Refused, look: Look | None) -> Next:
     """No attempt was committed: counted as a try, journaled, retried or given up."""
+    texts = await three_ways(drive, command_id, answer)
 
     def change(draft: Draft) -> None:
         _journal_look(draft, command_id, look)
         draft.set(command_id, attempt_count=draft.row(command_id).attempt_count + 1)
         draft.note(command_id, Fact.ATTEMPT_UNSENT, {"code": answer.code})
         at = drive.standing(draft.saga, command_id)
-        apply(draft, command_id, decide.before_fence(at, answer, drive.jitter()), drive.horizon(draft.saga))
+        decision = carrying(decide.before_fence(at, answer, drive.jitter()), texts)
+        apply(draft, command_id, decision, drive.horizon(draft.saga))
 
     return await drive.commit(change)
 

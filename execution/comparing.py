@@ -24,7 +24,7 @@ from execution.store.errors import StoreError
 TEXT_BYTES_MAX: Final = 8 * 1024 * 1024
 """Of one text that is kept; a longer one is named as too long."""
 FIELDS_MAX: Final = 12
-_CHANGED: Final = "changed"
+_CHANGED: Final = frozenset({"changed", "draft_changed"})
 
 
 async def three_ways(drive: Drive, command_id: str, seen: Sighting | Answer | None) -> Mapping[str, Any]:
@@ -43,7 +43,7 @@ def carrying(decision: Decision, facts: Mapping[str, Any]) -> Decision:
 def _is_comparable(seen: Sighting | Answer | None) -> bool:
     match seen:
         case Foreign(code=code) | Refused(code=code):
-            return code == _CHANGED
+            return code in _CHANGED
         case Present(complete=complete):
             return not complete
         case _:

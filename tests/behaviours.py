@@ -92,6 +92,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A rotated key's tokens are accepted until they have expired, and its private half goes then.",
             source="The security rules, section 1",
         ),
+        "interruption.right-outcome": Behaviour(
+            sentence="What comes right before a fence leaves it held, undone, finished or asked about, as it should.",
+            source="The design, laws 7 to 11",
+        ),
         "law.freeze": Behaviour(
             sentence="A freeze holds everything beside the state; lifting it releases.",
             source="The design, law 9",

@@ -124,6 +124,8 @@ def before_fence(at: Standing, answer: Unsent | Refused, jitter: float) -> Decis
     if isinstance(answer, Refused) and answer.failure is not FailureClass.TRANSIENT:
         if at.unproven:
             return _doubt(answer.code)
+        if answer.failure is FailureClass.CONFLICT:
+            return _conflict(T.FOUND_FOREIGN, answer.code, ())
         return _failed(at, (T.NOT_APPLIED, T.GIVEN_UP), answer.failure, answer.code, at.on_refused)
     return _not_applied(at, FailureClass.TRANSIENT, answer.code, answer.retry_after_s, jitter)
 
@@ -387,14 +389,8 @@ def _not_applied(at: Standing, failure: FailureClass, code: str, asked: float | 
 
 
 def _failed(at: Standing, moves: tuple[T, ...], failure: FailureClass, code: str, policy: OnRefused) -> Decision:
-    if at.compensation:
-        return Decision(
-            moves=(*moves, T.PERSON_NEEDED), failure=failure, code=code, review=ReviewKind.COMPENSATION_FAILED
-        )
-    if at.abandon:
-        return Decision(moves=moves, failure=failure, code=code, unwind=True)
-    if at.forward_only or policy is not OnRefused.UNWIND:
-        return Decision(
-            moves=(*moves, T.PERSON_NEEDED), failure=failure, code=code, review=ReviewKind.PERMANENT_FAILURE
-        )
+    asks = not at.abandon and (at.forward_only or policy is not OnRefused.UNWIND)
+    if at.compensation or asks:
+        kind = ReviewKind.COMPENSATION_FAILED if at.compensation else ReviewKind.PERMANENT_FAILURE
+        return Decision(moves=(*moves, T.PERSON_NEEDED), failure=failure, code=code, review=kind)
     return Decision(moves=moves, failure=failure, code=code, unwind=True)

@@ -13,6 +13,7 @@ from execution.sagas.publish_checks import findings
 from execution.sagas.publish_image import look_at_image
 from execution.sagas.publish_params import IMAGE, Mode, PublishParams, artifact_ref, content_of
 from execution.sagas.publish_wordpress import (
+    DRAFT_CHANGED,
     PUBLISH,
     compare_target,
     draft_marker,
@@ -52,7 +53,7 @@ async def _draft_unchanged(ports: Ports, context: Context, params: PublishParams
     if not isinstance(seen, Present):
         return (Finding(code="draft_gone", where="content"),)
     if seen.receipt.data.get("raw_hash") != draft.data.get("raw_hash") or not seen.receipt.data.get("raw_hash"):
-        return (Finding(code="draft_changed", where="content"),)
+        return (Finding(code=DRAFT_CHANGED, where="content"),)
     shown = SHOWN_DIFFERENTLY if site_of(ports, context).key_strategy == "plugin" else NOWHERE_KEPT
     dropped = [name for name in seen.difference if name == "structured_data" or not (seen.complete or name in shown)]
     return tuple(Finding(code="not_stored", where=name) for name in dropped)
@@ -102,7 +103,7 @@ async def subject(ports: Ports, context: Context) -> Mapping[str, Any] | CannotT
     if not isinstance(seen, Present):
         return CannotTell(code="draft_gone" if isinstance(seen, Absent) else f"draft_{seen.code}")
     if not _is_baseline(seen.receipt, draft, context):
-        return CannotTell(code="draft_changed")
+        return CannotTell(code=DRAFT_CHANGED)
     params = PublishParams.of(context.params)
     target, image = target_of(context, params), context.receipts.get(IMAGE)
     return {
@@ -166,7 +167,7 @@ VALIDATE_PUBLICATION: Final[CheckGate[Ports]] = CheckGate(
     name=VALIDATE,
     check=validate,
     compare=compare_target,
-    compares=frozenset({"draft_changed", "live_changed"}),
+    compares=frozenset({DRAFT_CHANGED, "live_changed"}),
     summary="title, address, content, links, structured data and the stored draft are in order",
 )
 

@@ -25,6 +25,7 @@ TRASH_DRAFT: Final = "TRASH_WORDPRESS_DRAFT"
 PUBLISH: Final = "PUBLISH_WORDPRESS_POST"
 TRASH_STAGED: Final = "TRASH_STAGED_DRAFT"
 DRAFT_OPERATION: Final = "draft"
+DRAFT_CHANGED: Final = "draft_changed"
 
 _BY_MARKER: Final = LookupContract(
     strength="strong",
@@ -107,7 +108,9 @@ async def _compare_draft(ports: Ports, context: Context) -> ThreeWay | CannotTel
 
 
 async def compare_target(ports: Ports, context: Context) -> ThreeWay | CannotTell:
-    """The post that the pivot writes to."""
+    """The post that the pivot writes to, or the staged draft when that is what somebody changed."""
+    if await staged_drift(ports, context) == DRAFT_CHANGED:
+        return await _compare(ports, context, draft_of(context).resource_id)
     return await _compare(ports, context, target_of(context, PublishParams.of(context.params)).post_id)
 
 
@@ -164,7 +167,28 @@ def target_of(context: Context, params: PublishParams) -> Target:
     return Target(post_id=params.post_id, expected_version=expected)
 
 
+async def staged_drift(ports: Ports, context: Context) -> str | CannotTell | None:
+    """How the draft of a later version differs from what was approved as it was stored; None when it does not.
+
+    A first version needs no such look: its draft is the very post that the pivot writes to.
+    """
+    if PublishParams.of(context.params).mode is Mode.FIRST:
+        return None
+    draft = draft_of(context)
+    seen = await look_at_draft(ports, context, draft_marker(context), draft.resource_id)
+    if isinstance(seen, CannotTell):
+        return seen
+    if not isinstance(seen, Present):
+        return "draft_gone"
+    return None if seen.receipt.data.get("raw_hash") == draft.data.get("raw_hash") else DRAFT_CHANGED
+
+
 async def _publish(ports: Ports, context: Context) -> Prepared:
+    drift = await staged_drift(ports, context)
+    if isinstance(drift, CannotTell):
+        raise Unprepared(FailureClass.TRANSIENT, drift.code, drift.retry_after_s)
+    if drift is not None:
+        raise Unprepared(FailureClass.CONFLICT, drift)
     params = PublishParams.of(context.params)
     target, article, site = target_of(context, params), await article_of(ports, context), site_of(ports, context)
     write = site.update if params.mode is Mode.UPDATE else site.publish

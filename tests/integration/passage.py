@@ -7,14 +7,17 @@ it does is the last thing that could have happened before the effect was permitt
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from adapters.cloudflare import CloudflareCache
 from adapters.database import SqlPublications
+from adapters.github import GitHubRepository
 from adapters.mail import SmtpMail
+from adapters.monitoring import Healthchecks
 from adapters.wordpress import WordPressSite
 from adapters.wordpress_media import WordPressMedia
 from execution.core.definition import Prepared
 from execution.core.failures import Answer
 from execution.core.quiescence import Bounds
-from execution.ports import Article, Image, Incident, Message, PublicationRecord
+from execution.ports import Article, Check, ContentVersion, Image, Incident, Message, PublicationRecord
 
 Hook = Callable[[], Awaitable[None]]
 
@@ -22,6 +25,7 @@ CREATE, STAGE, PUBLISH, UPDATE, RECORD = "create_draft", "stage", "publish", "up
 TRASH, CANCEL, NOTIFY = "trash", "cancel", "notify"
 UNPUBLISH, INCIDENT, WITHDRAW = "unpublish", "incident", "withdraw"
 COMPLETE, UPLOAD, COMPLETE_IMAGE, DELETE = "complete_draft", "upload", "complete_image", "delete"
+ARCHIVE, DELETE_BRANCH, PURGE, REGISTER = "archive", "delete_branch", "purge", "register"
 
 
 class Passage:
@@ -78,8 +82,8 @@ class Passing:
 class Site(WordPressSite):
     """The WordPress adapter."""
 
-    def __init__(self, *given: Any, passage: Passage) -> None:
-        super().__init__(*given)
+    def __init__(self, *given: Any, passage: Passage, **more: Any) -> None:
+        super().__init__(*given, **more)
         self._passage = passage
         self.media = Library(self._system, own_posts_only=False, passage=passage)
 
@@ -154,3 +158,39 @@ class Mail(SmtpMail):
 
     def send(self, message: Message) -> Prepared:
         return self._passage.through(NOTIFY, super().send(message))
+
+
+class Archive(GitHubRepository):
+    """The adapter of the repository."""
+
+    def __init__(self, *given: Any, passage: Passage, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._passage = passage
+
+    async def archive(self, version: ContentVersion) -> Prepared:
+        return self._passage.through(ARCHIVE, await super().archive(version))
+
+    def delete_branch(self, *, branch: str) -> Prepared:
+        return self._passage.through(DELETE_BRANCH, super().delete_branch(branch=branch))
+
+
+class Cache(CloudflareCache):
+    """The adapter of the cache in front of the site."""
+
+    def __init__(self, *given: Any, passage: Passage, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._passage = passage
+
+    def purge(self, addresses: tuple[str, ...]) -> Prepared:
+        return self._passage.through(PURGE, super().purge(addresses))
+
+
+class Checks(Healthchecks):
+    """The adapter of the monitoring service."""
+
+    def __init__(self, *given: Any, passage: Passage, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._passage = passage
+
+    def register(self, check: Check) -> Prepared:
+        return self._passage.through(REGISTER, super().register(check))

@@ -1,12 +1,14 @@
 """A later version is prepared beside what is live, and written over it only when nobody else has changed it."""
 
 import asyncio
+import json
 
 import pytest
 
 from adapters.sandbox.faults import FaultKind
 from execution.core.states import Verdict
 from execution.proposal import IntakeRefused
+from execution.store import artifacts
 from tests.integration.passage import CANCEL, CREATE, PUBLISH, RECORD, STAGE, TRASH, UPDATE
 from tests.integration.world import PROPOSER, World, proposal
 
@@ -101,6 +103,46 @@ async def test_an_edit_of_what_is_live_stops_the_next_version_and_stays(world: W
     await world.approve(second)
     assert (await world.settle(second)).live
     assert [post["content"].strip() for post in world.reality().live] == [SECOND]
+
+
+async def test_an_edit_of_the_staged_draft_after_its_approval_stops_the_publication_until_it_is_put_back(
+    world: World,
+) -> None:
+    """What was approved is what the site had stored: whoever corrects the draft must not see the old text go live."""
+    await publish_first(world)
+    second = await world.until_approval(proposal(version=2, content=SECOND, content_format="html"))
+    await world.approve(second)
+    (draft,) = world.reality().with_status("draft")
+    await world.edit(draft["id"], content="A person's words")
+    view = await world.settle(second)
+    assert (view.state, view.live, view.approval.state) == ("NEEDS_REVIEW", False, "VOID")
+    assert [(r.kind, r.step) for r in view.reviews] == [("CONFLICT", "PUBLISH_WORDPRESS_POST")]
+    facts = json.loads((await world.review(second)).facts)
+    (compared,) = facts["three_way"]
+    live = await world.store.read(lambda conn: artifacts.get(conn, compared["live"].removeprefix("artifact://sha256/")))
+    assert live is not None
+    assert (facts["code"], compared["field"], live.content) == ("draft_changed", "content", b"A person's words")
+    assert world.passage.sent == [CREATE, STAGE]
+
+    await world.edit(draft["id"], content=draft["content"])
+    assert (await world.rule(second, Verdict.REBASE)).state == "AWAITING_APPROVAL"
+    await world.approve(second)
+    assert (await world.settle(second)).live
+    assert [post["content"].strip() for post in world.reality().live] == [SECOND]
+
+
+async def test_an_edited_staged_draft_is_left_alone_when_the_version_is_given_up(world: World) -> None:
+    await publish_first(world)
+    second = await world.until_approval(proposal(version=2, content=SECOND, content_format="html"))
+    await world.approve(second)
+    (draft,) = world.reality().with_status("draft")
+    await world.edit(draft["id"], content="A person's words")
+    await world.settle(second)
+    view = await world.rule(second, Verdict.ABANDON)
+    assert (view.live, view.answers.compensation) == (False, "failed")
+    real = world.reality()
+    assert [post["content"] for post in real.with_status("draft")] == ["A person's words"]
+    assert [post["content"].strip() for post in real.live] == [FIRST]
 
 
 async def test_an_edit_before_the_gate_is_a_finding_and_a_later_version_needs_to_say_what_it_knows(

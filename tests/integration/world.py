@@ -19,9 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from adapters.github import Archive as Place
 from adapters.mail import Security
+from adapters.sandbox import cloudflare, github, healthchecks
 from adapters.sandbox.faults import Fault, FaultKind
-from adapters.sandbox.running import Sandbox
+from adapters.sandbox.running import Sandbox, SandboxSettings
 from execution.catalog import Catalog
 from execution.core.command import Approval, Command, Review, Saga
 from execution.core.quiescence import Bounds
@@ -49,7 +51,7 @@ from execution.store.writer import Store
 from execution.worker import Worker
 from server.outside import StoredArtifacts
 from tests.integration.honesty import Reality, check_honest
-from tests.integration.passage import Mail, Passage, Publications, Site
+from tests.integration.passage import Archive, Cache, Checks, Mail, Passage, Publications, Site
 
 INSTALLATION: Final = "inst_01kb9zq3m4n5p6q7r8s9t0v1w2"
 ROUNDS_MAX: Final = 200
@@ -437,14 +439,23 @@ async def world_at(
     bounds: Bounds | None = None,
     mail_bounds: Bounds | None = None,
     settings: EngineSettings = SETTINGS,
+    plugin: bool = False,
+    purge: tuple[str, ...] = (),
     **publish: Any,
 ) -> AsyncIterator[World]:
-    """An installation in that folder, until the block ends. `publish` are fields of its publishing settings."""
-    sandbox = Sandbox(path / "sandbox.db", time.time)
+    """An installation in that folder, until the block ends. `publish` are fields of its publishing settings.
+
+    plugin: the site has ours. purge: what the cache in front of it is to forget.
+    """
+    sandbox = Sandbox(path / "sandbox.db", time.time, SandboxSettings(plugin=plugin))
     await sandbox.start()
     declared = sandbox.settings.bounds()
     passage = Passage()
-    site = Site(sandbox.url, "editor1", "sandbox-editor1", bounds or declared, passage=passage)
+    site = Site(sandbox.url, "editor1", "sandbox-editor1", bounds or declared, plugin=plugin, passage=passage)
+    place = Place(owner=github.OWNER, repo=github.REPO)
+    archive = Archive(f"{sandbox.url}/github", github.TOKEN, place, declared, passage=passage)
+    cache = Cache(cloudflare.ZONE, cloudflare.TOKEN, declared, url=f"{sandbox.url}/cloudflare", passage=passage)
+    checks = Checks(f"{sandbox.url}/healthchecks", healthchecks.API_KEY, declared, passage=passage)
     publications = Publications(f"sqlite:///{path}/publications.db", passage=passage)
     publications.create_table()
     mail = Mail(
@@ -457,7 +468,7 @@ async def world_at(
     )
     clock = MovableClock()
     rules = PublishSettings(
-        sites={"blog": SiteRules(url=sandbox.url + "/{slug}/"), "shop": SiteRules()},
+        sites={"blog": SiteRules(url=sandbox.url + "/{slug}/", purge=purge), "shop": SiteRules()},
         lists={"team": ("team@remit.invalid",), "board": ("board@remit.invalid",)},
         publications=True,
         mail=True,
@@ -467,6 +478,9 @@ async def world_at(
         artifacts=NoArtifacts(),
         wordpress={"blog": site, "shop": site},
         media={"blog": site.media, "shop": site.media},
+        caches={"blog": cache},
+        repository=archive,
+        monitoring=checks,
         publications=publications,
         mail=mail,
         recipients=rules.lists,
@@ -492,8 +506,8 @@ async def world_at(
     finally:
         table.close()
         await process.store.close()
-        await site.aclose()
-        await publications.aclose()
+        for adapter in (site, archive, cache, checks, publications):
+            await adapter.aclose()
         await sandbox.stop()
 
 

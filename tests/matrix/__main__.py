@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.matrix.cases import EDGE, FAULTS, HOOK_CASES, MAIL_CASES, PLACES, SPECIAL, broken_promise, play
+from tests.matrix.interruptions import PLACES as STEPS
+from tests.matrix.interruptions import TABLE, cells, played
 from tests.stage.judging import Report, play_all
 
 
@@ -39,6 +41,26 @@ async def others(folder: Path, at_once: int) -> str:
     return "\n".join(report.line for report in reports)
 
 
+async def interrupted(folder: Path) -> str:
+    """Interruptions × steps, for a first version and for one that is written over what is live."""
+    width = max(len(name) for name in TABLE) + len(", update")
+    lines = [" " * width + "".join(f"  {place:>12s}" for place in STEPS)]
+    wrong: list[str] = []
+    for name in TABLE:
+        for over in (False, True):
+            row = cells(name, over=over)
+            if not row:
+                continue
+            found = await played(folder / f"{name}{over}", row)
+            said = {cell.place: "WRONG" if found[cell] else cell.outcome.value for cell in row}
+            lines.append(
+                f"{name + (', update' if over else ''):{width}s}"
+                + "".join(f"  {said.get(place, '-'):>12s}" for place in STEPS)
+            )
+            wrong += [f"{cell.name}: {'; '.join(found[cell])}" for cell in row if found[cell]]
+    return "\n".join([*lines, *wrong])
+
+
 def _word(report: Report) -> str:
     if report.wrong:
         return "WRONG"
@@ -50,7 +72,13 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=6, help="cases at a time")
     at_once = parser.parse_args().at_once
     folder = Path(tempfile.mkdtemp(prefix="remit-matrix-"))  # homes of cases that went wrong stay
-    text = asyncio.run(grid(folder / "grid", at_once)) + "\n\n" + asyncio.run(others(folder / "others", at_once))
+    text = "\n\n".join(
+        (
+            asyncio.run(grid(folder / "grid", at_once)),
+            asyncio.run(others(folder / "others", at_once)),
+            asyncio.run(interrupted(folder / "interrupted")),
+        )
+    )
     print(text)
     return int("WRONG" in text)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from execution.core.definition import CheckGate, Step
-from execution.core.failures import Absent, CannotTell, Foreign, Present, Receipt, Unprepared
+from execution.core.failures import Absent, CannotTell, FailureClass, Foreign, Present, Receipt, Sighting, Unprepared
 from execution.core.states import EffectClass, Repeat
 from execution.ports import Article, Ports
 from execution.sagas.publish_archive import OPEN_ARCHIVE_PULL_REQUEST
@@ -268,13 +268,35 @@ async def test_the_pivot_of_a_first_version_publishes_the_draft_with_the_approve
 async def test_the_pivot_of_a_later_version_writes_over_the_live_post_under_its_version() -> None:
     world = later()
     await prepare(world, PUBLISH_WORDPRESS_POST)
-    assert world.site.calls == [("update", {"post_id": "41", "expected_version": "v-live", "article": ARTICLE})]
+    assert world.site.calls[-1] == ("update", {"post_id": "41", "expected_version": "v-live", "article": ARTICLE})
+
+
+@pytest.mark.parametrize(
+    ("seen", "failure", "code"),
+    [
+        (Present(receipt=replace(DRAFT, data={"raw_hash": "h-person"})), FailureClass.CONFLICT, "draft_changed"),
+        (Foreign(code="trashed", receipt=DRAFT), FailureClass.CONFLICT, "draft_gone"),
+        (Absent(), FailureClass.CONFLICT, "draft_gone"),
+        (CannotTell(code="http_503"), FailureClass.TRANSIENT, "http_503"),
+    ],
+)
+async def test_a_later_version_is_not_published_when_its_draft_is_not_what_was_approved(
+    seen: Sighting, failure: FailureClass, code: str
+) -> None:
+    world = later()
+    world.site.sees["observe_draft"] = seen
+    with pytest.raises(Unprepared) as refused:
+        await prepare(world, PUBLISH_WORDPRESS_POST)
+    assert (refused.value.failure, refused.value.code) == (failure, code)
+    assert [name for name, _ in world.site.calls] == ["observe_draft"]
 
 
 async def test_the_pivot_after_a_withdrawal_publishes_the_old_post_again() -> None:
-    world = World(planned(version=2, previous=replace(LIVE, live=False)))
+    withdrawn = planned(version=2, previous=replace(LIVE, live=False))
+    world = World(withdrawn, receipts={CREATE_WORDPRESS_DRAFT.name: DRAFT})
+    world.site.sees["observe_draft"] = SEEN
     await prepare(world, PUBLISH_WORDPRESS_POST)
-    assert world.site.calls == [("publish", {"post_id": "41", "expected_version": "v-live", "article": ARTICLE})]
+    assert world.site.calls[-1] == ("publish", {"post_id": "41", "expected_version": "v-live", "article": ARTICLE})
 
 
 async def test_a_rebased_expectation_replaces_the_planned_one() -> None:
