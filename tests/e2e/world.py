@@ -1,6 +1,7 @@
 """One installation as an outsider meets it: a home on disk, the `remit` command, an MCP client process, the sandbox.
 
-Nothing of the program is imported here; everything goes through processes, files, pipes and sockets.
+Everything goes through processes, files, pipes and sockets. Commands are processes that are forked from one which has
+loaded the program already; what serves is started as anybody would start it.
 """
 
 import contextlib
@@ -24,7 +25,9 @@ from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult
 
+from server.cli.main import main
 from tests.desk import Finished
+from tests.stage.processes import commanded
 
 REMIT: Final = (sys.executable, "-m", "server")
 COMMAND_MAX_S: Final = 60.0
@@ -60,11 +63,8 @@ class Home:
         return self.path / "operators" / "olivia.pem"
 
     def remit(self, *arguments: str, as_json: bool = True) -> Finished:
-        words = [*REMIT, *arguments, "--home", str(self.path), *(["--json"] if as_json else [])]
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=COMMAND_MAX_S, env=environment(), stdin=subprocess.DEVNULL
-        )
-        return Finished(done.returncode, done.stdout, done.stderr)
+        words = [*arguments, "--home", str(self.path), *(["--json"] if as_json else [])]
+        return Finished(*commanded(main, words, COMMAND_MAX_S))
 
     def issue(self, *options: str, agent: str = "writer") -> Any:
         issued = self.remit("token", "issue", "--agent", agent, "--out", str(self.token), *options)

@@ -8,6 +8,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -64,6 +65,19 @@ class Forked:
         return self._process.exitcode
 
 
+def commanded(main: Callable[[list[str]], None], arguments: list[str], within_s: float) -> tuple[int, str, str]:
+    """A command line program in a process of its own: exit code, stdout, stderr. Nothing is on its stdin."""
+    with tempfile.TemporaryDirectory(prefix="remit-command-") as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        process = _CONTEXT.Process(target=_command, args=(main, arguments, str(out), str(err)), daemon=True)
+        process.start()
+        process.join(within_s)
+        if process.exitcode is None:
+            process.kill()
+            raise AssertionError(f"not within {within_s:.0f} s: {arguments}")
+        return process.exitcode, out.read_text(), err.read_text()
+
+
 def wait_until(condition: Callable[[], bool], what: str, within_s: float = WAIT_MAX_S) -> None:
     """Poll a condition; AssertionError when it does not come true in time."""
     limit = time.monotonic() + within_s
@@ -79,6 +93,15 @@ def _run(target: Callable[..., None], arguments: tuple[Any, ...], log: str) -> N
         os.dup2(out, number)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     target(*arguments)
+
+
+def _command(main: Callable[[list[str]], None], arguments: list[str], out: str, err: str) -> None:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, name in ((1, out), (2, err)):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
+    for name in [name for name in os.environ if name.startswith("REMIT_")]:
+        del os.environ[name]
+    main(arguments)
 
 
 def _end_with_parent() -> None:
