@@ -16,7 +16,17 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState, get_tracer
+from opentelemetry.trace import (
+    Link,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TraceState,
+    get_tracer,
+    use_span,
+)
 
 from execution.core.command import Command
 
@@ -51,15 +61,17 @@ def working(what: str, root: Command, row: Command) -> Iterator[None]:
         "remit.system": row.target_system,
         "remit.state": row.state.value,
     }
-    with _TRACER.start_as_current_span(
+    span = _TRACER.start_span(
         f"remit {what}",
         context=Context(),
         kind=SpanKind.INTERNAL,
         attributes=attributes,
         links=_links(root.trace_id),
-        record_exception=False,
-        set_status_on_exception=False,
-    ) as span:
+    )
+    if not span.is_recording():  # without an SDK: nothing to attach, and nothing to detach where the work is abandoned
+        yield
+        return
+    with use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
         try:
             yield
         except BaseException as error:
