@@ -177,8 +177,11 @@ class Witness:
             self.expect(Law.DOUBT_NOT_RESENT, not doubtful, f"{row.command_type} sent again in doubt")
 
     def _stops(self, row: Command, root: Command, attempt: Attempt) -> None:
-        finishing = row.kind is Kind.COMPENSATION or (
-            root.phase is Phase.POST_PIVOT and row.effect_class is EffectClass.RETRYABLE
+        """What undoes, what finishes after the pivot, and what completes an object that landed, need no grant."""
+        finishing = (
+            row.kind is Kind.COMPENSATION
+            or (root.phase is Phase.POST_PIVOT and row.effect_class is EffectClass.RETRYABLE)
+            or any(a.command_id == row.command_id and a.settlement is Settlement.LANDED for a in self.attempts.values())
         )
         hit = sorted(scope for scope in self._restrictions() if self._concerns(scope, row))
         stopped = [scope for scope in hit if scope.startswith(_SENDS_WITHOUT_GRANT) or not finishing]
