@@ -62,7 +62,9 @@ async def test_a_table_that_can_be_written_is_ready_and_stays_as_it_is(tmp_path:
     table = SqlPublications(f"sqlite:///{file}")
     table.create_table()
     before = file.read_bytes()
-    assert codes(await table.probe()) == [("table_ready", "fine")]
+    symptoms = await table.probe()
+    assert codes(symptoms) == [("table_ready", "fine")] * 2  # publications, and what was withdrawn
+    assert len({symptom.detail for symptom in symptoms}) == 2
     assert file.read_bytes() == before
     await table.aclose()
 
