@@ -128,8 +128,8 @@ class SqlPublications:
         return tuple(Marked(marker=row.key, resource_id=row.key, state=row.status) for row in rows)
 
     async def probe(self) -> tuple[Symptom, ...]:
-        publications = await self.database.probe(PUBLICATIONS, "publications")
-        return publications + await self.database.probe(INCIDENTS, "publications")
+        found = [await self.database.probe(table, "publications") for table in (PUBLICATIONS, INCIDENTS)]
+        return tuple(dict.fromkeys(symptom for symptoms in found for symptom in symptoms))
 
     async def aclose(self) -> None:
         """Let running transactions end."""

@@ -76,7 +76,7 @@ async def test_a_table_that_is_missing_other_or_locked_is_a_problem(tmp_path: Pa
     assert not file.exists()
     with sqlite3.connect(file) as database:
         database.execute("CREATE TABLE remit_publications (key TEXT)")
-    assert codes(await table.probe()) == [("table_differs", "problem")]
+    assert codes(await table.probe()) == [("table_differs", "problem"), ("table_missing", "problem")]
     database.execute("BEGIN IMMEDIATE")
     assert codes(await table.probe()) == [("database_busy", "problem")]
     database.close()
