@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from execution.catalog import Catalog
 from execution.core.command import Command
 from execution.core.retry import RetryPolicy
-from execution.core.states import Blocker
+from execution.core.states import Blocker, Kind
 from execution.sagas.publish_article import intent
 from execution.sagas.publish_plan import PublishSettings, SiteRules
 from execution.settings import EngineSettings
@@ -210,8 +210,8 @@ class Schedule:
         if self.world.log.in_flight or not self.actors.idle:
             return False
         rows = self.witness.rows
-        roots = [rows[root_id] for root_id in self.actors.roots if root_id in rows]
-        return len(roots) == len(self.actors.roots) and all(self._rests(root) for root in roots)
+        roots = [row for row in rows.values() if row.kind is Kind.SAGA]  # also one whose agent never heard of it
+        return rows.keys() >= set(self.actors.roots) and all(self._rests(root) for root in roots)
 
     def _rests(self, root: Command) -> bool:
         """Nobody works on it and its timers are far away, or it only asks again whether what blocks it is gone."""
