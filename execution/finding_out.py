@@ -104,10 +104,17 @@ def _watched(
     sighting: Sighting | None,
     texts: Mapping[str, Any],
 ) -> None:
-    undone = draft.root.state is not State.SUCCESS and draft.row(command_id).compensates is None
+    row = draft.row(command_id)
+    undone = draft.root.state is not State.SUCCESS and row.compensates is None
     finding = _not_undone(sighting) if undone else _not_as_it_was(sighting)
     if sighting is not None:
         draft.note(command_id, Fact.OBSERVED, _body(sighting, drive.action(command_id).system, asked, "watch"))
+    again_s = _again_in_s(drive, sighting, row.look_count + 1)
+    if again_s is not None:
+        due = draft.now_ms + int(again_s * 1000) + 1
+        draft.set(command_id, look_count=row.look_count + 1, next_check_at_ms=due)
+        return
+    draft.set(command_id, look_count=0, next_check_at_ms=None)
     if finding is not None:
         kind, facts = finding[0], {**finding[1], **texts}
         draft.note(command_id, Fact.FINDING_ADDED, {"kind": kind, **facts})
@@ -115,6 +122,14 @@ def _watched(
         draft.block(Blocker.FINDING_OPEN)
     for attempt in draft.saga.open_attempts(command_id):
         draft.put_attempt(replace(attempt, settlement=Settlement.QUIET, settled_at_ms=draft.now_ms))
+
+
+def _again_in_s(drive: Drive, sighting: Sighting | None, looks: int) -> float | None:
+    """Seconds until the next look where this one could not tell and another may; a person is asked after several."""
+    policy = drive.env.settings.looks
+    if not isinstance(sighting, CannotTell) or sighting.hopeless or not policy.allows(looks):
+        return None
+    return policy.delay_s(looks, drive.jitter(), sighting.retry_after_s)
 
 
 def _not_as_it_was(sighting: Sighting | None) -> tuple[ReviewKind, dict[str, Any]] | None:
