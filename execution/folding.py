@@ -27,7 +27,8 @@ class Folded:
     """A saga in the words that answers are made of.
 
     proven: the pivot's effect was read back. live: it is what stands there, as far as our journal knows. unproven: the
-    pivot may have happened, and nothing proves it.
+    pivot may have happened, and nothing proves it. ruled: people have answered every open question, and the worker has
+    yet to carry that out.
     """
 
     word: str
@@ -41,13 +42,14 @@ class Folded:
     given_up: tuple[str, ...]
     pivot: Command | None
     unproven: bool
+    ruled: bool
 
 
 def fold(saga: Saga, definition: SagaDefinition[Ports] | None, standing: Standing | None) -> Folded:
     """The one word, and the lists behind it."""
     forward = [row for row in saga.members if row.compensates is None]
     pivot = next((row for row in forward if row.effect_class is EffectClass.PIVOT), None)
-    asked = any(review.closed_at_ms is None for review in saga.reviews)
+    open_reviews = [review for review in saga.reviews if review.closed_at_ms is None]
     unfinished = [row for row in forward if not row.is_terminal and row.state is not State.NEEDS_REVIEW]
     proven = pivot is not None and pivot.state is State.SUCCESS and pivot.verified_at_ms is not None
     takes_down = definition is not None and definition.takes_down
@@ -55,7 +57,7 @@ def fold(saga: Saga, definition: SagaDefinition[Ports] | None, standing: Standin
         word=_word(saga),
         proven=proven,
         live=proven and not takes_down and not is_replaced(saga, standing),
-        done=saga.root.is_terminal and not asked,
+        done=saga.root.is_terminal and not open_reviews,
         unknown=_names(saga.members, lambda row: row.state in IN_DOUBT),
         review=_names(saga.members, lambda row: row.state in (State.NEEDS_REVIEW, State.CONFLICT)),
         succeeded=_names(forward, lambda row: row.state is State.SUCCESS),
@@ -63,6 +65,7 @@ def fold(saga: Saga, definition: SagaDefinition[Ports] | None, standing: Standin
         given_up=_names(forward, lambda row: row.state is State.FAILED),
         pivot=pivot,
         unproven=pivot is not None and _unproven(saga, pivot),
+        ruled=bool(open_reviews) and all(review.verdict is not None for review in open_reviews),
     )
 
 
@@ -116,4 +119,5 @@ def _word(saga: Saga) -> str:
 
 def _decided(saga: Saga) -> bool:
     """A person has answered; the worker has only not taken it up yet."""
-    return bool(saga.approvals) and saga.approvals[-1].state is not ApprovalState.PENDING
+    answered = bool(saga.approvals) and saga.approvals[-1].state is not ApprovalState.PENDING
+    return answered or saga.root.ending is not None

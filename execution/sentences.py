@@ -176,15 +176,15 @@ def _still(told: Told) -> str:
     return waiting.get(told.word, "The work goes on.")
 
 
-def next_action(word: str, done: bool, error_code: str | None = None) -> str:
+def next_action(word: str, done: bool, ruled: bool, error_code: str | None = None) -> str:
     """wait | tell_user | stop | fix_input: what an agent should do with this answer."""
     if done:
         return "fix_input" if word in (State.FAILED, State.COMPENSATED) and error_code in _CORRECTABLE else "stop"
-    return "wait" if word in _SOON else "tell_user"
+    return "wait" if ruled or word in _SOON else "tell_user"
 
 
-def poll_after_s(word: str, done: bool) -> float:
+def poll_after_s(word: str, done: bool, ruled: bool) -> float:
     """When asking again can make sense; 0 when it cannot."""
     if done:
         return 0.0
-    return 2.0 if word in _SOON else 30.0
+    return 2.0 if ruled or word in _SOON else 30.0

@@ -168,8 +168,8 @@ def view_of(
                 given_up=folded.given_up,
             ),
         ),
-        next_action=next_action(folded.word, folded.done, root.error_code),
-        next_poll_after_s=poll_after_s(folded.word, folded.done),
+        next_action=next_action(folded.word, folded.done, folded.ruled, root.error_code),
+        next_poll_after_s=poll_after_s(folded.word, folded.done, folded.ruled),
         external_version=pivot.external_version
         if folded.proven and pivot and not is_replaced(saga, standing)
         else None,

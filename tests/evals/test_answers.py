@@ -29,7 +29,7 @@ LIES = {
     "the undoing fails, and the draft is left there": ("_left_behind", lambda saga: ""),
     "published, then trashed by a person": ("_seen", lambda saga, told: "It is online."),
     "published, the message was refused": ("_seen", lambda saga, told: "Nothing was published."),
-    "in progress: publish": ("next_action", lambda word, done, error_code=None: "stop" if done else "fix_input"),
+    "in progress: publish": ("next_action", lambda word, done, ruled, error_code=None: "stop" if done else "fix_input"),
 }
 """What a careless change would make Remit say, and a situation in which it would be a lie. (The world itself stops at
 the plainest lies; these are for the judge.)"""
