@@ -120,7 +120,7 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
         if review.kind is ReviewKind.LATE_FACT:
             _close_attempts(draft, command_id)
         if review.kind is ReviewKind.STUCK and row.kind is Kind.GATE:
-            draft.set(command_id, attempt_count=0, next_retry_at_ms=draft.now_ms)
+            draft.set(command_id, attempt_count=0, claim_count=0, next_retry_at_ms=draft.now_ms)
         if review.kind is ReviewKind.DRIFT and row.state is State.SUCCESS and _whole(sighting):
             draft.set(command_id, verified_at_ms=draft.now_ms)  # somebody mended it: it is what was asked for again
         return
