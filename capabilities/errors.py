@@ -6,6 +6,7 @@
     ├── ScopeError             403: ask for less              (ScopeCode; limit and actual where they are numbers)
     ├── IssueError             the issuer refuses to sign     (IssueCode)
     ├── KeyFileError           an operator must mend a file   (KeyFileCode)
+    ├── NoteError              a signed note proves nothing   (NoteCode)
     └── ApprovalSignatureError an approval is not signed by the key it names
 
 Codes of CredentialError: malformed_token, malformed_header, unknown_header, wrong_token_type, unsupported_algorithm,
@@ -21,6 +22,8 @@ budget_exhausted, lifetime_too_long, token_too_long, invalid_request, revoked.
 
 Codes of KeyFileError: unreadable, not_regular, foreign_owner, open_permissions, too_large, exists, malformed_key,
 malformed_key_set, unsupported_key, private_member, duplicate_kid, weak_key.
+
+Codes of NoteError: malformed_note, unsigned_note, bad_note_signature, malformed_note_key.
 
 No message repeats what came in: no token text, no claim value, no path content. `field` is a name out of our own
 vocabulary, never one an attacker wrote. Codes follow RFC 6750 §3.1 (401 invalid_token, 403 insufficient_scope).
@@ -108,6 +111,15 @@ class KeyFileCode(StrEnum):
     WEAK_KEY = "weak_key"
 
 
+class NoteCode(StrEnum):
+    """Why a signed note is not believed."""
+
+    MALFORMED_NOTE = "malformed_note"
+    UNSIGNED_NOTE = "unsigned_note"
+    BAD_NOTE_SIGNATURE = "bad_note_signature"
+    MALFORMED_NOTE_KEY = "malformed_note_key"
+
+
 class CapabilityError(Exception):
     """Root of the tree. `code` says what happened, `field` (ours, never the caller's) where."""
 
@@ -176,6 +188,15 @@ class KeyFileError(CapabilityError):
 
     def __str__(self) -> str:
         return f"{super().__str__()} ({self.path})"
+
+
+class NoteError(CapabilityError):
+    """A note, or the key to check it with, cannot be believed."""
+
+    code: NoteCode
+
+    def __init__(self, code: NoteCode) -> None:
+        super().__init__(code)
 
 
 class ApprovalSignatureError(CapabilityError):

@@ -55,6 +55,13 @@ class Algorithm(StrEnum):
 PublicKey: TypeAlias = Ed25519PublicKey | EllipticCurvePublicKey
 
 
+class PrivateHalf(Protocol):
+    """Whatever holds a private key that can lie in a file."""
+
+    @property
+    def private(self) -> Ed25519PrivateKey: ...
+
+
 class Signer(Protocol):
     """What the issuer needs of a key, wherever it lives: its name, its algorithm, and signatures in JWS form."""
 
@@ -135,7 +142,7 @@ def generate_operator_key(name: str) -> OperatorKey:
     return OperatorKey(name=name, private=Ed25519PrivateKey.generate())
 
 
-def save_private_key(key: SigningKey | OperatorKey, path: Path) -> None:
+def save_private_key(key: PrivateHalf, path: Path) -> None:
     """Write PKCS #8 PEM (RFC 5208), 0600, to a new file. Raises KeyFileError(exists) rather than overwrite a key."""
     pem = key.private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -143,17 +150,29 @@ def save_private_key(key: SigningKey | OperatorKey, path: Path) -> None:
     create_private_file(path, pem)
 
 
+def load_private_key(path: Path) -> Ed25519PrivateKey:
+    """Read a private key, whatever it is for. Raises KeyFileError."""
+    pem = read_private_file(path)
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise KeyFileError(KeyFileCode.MALFORMED_KEY, str(path)) from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeyFileError(KeyFileCode.UNSUPPORTED_KEY, str(path))
+    return key
+
+
 def load_signing_key(path: Path, *, kid: str | None = None) -> SigningKey:
     """Read an issuer key; its kid is the file's stem unless given. Raises KeyFileError."""
     name = path.stem if kid is None else kid
     if not is_segment(name):
         raise KeyFileError(KeyFileCode.MALFORMED_KEY, str(path), field="kid")
-    return SigningKey(kid=name, private=_load_private(path))
+    return SigningKey(kid=name, private=load_private_key(path))
 
 
 def load_operator_key(path: Path, *, name: str | None = None) -> OperatorKey:
     """Read an operator key; its name is the file's stem unless given. Raises KeyFileError."""
-    return OperatorKey(name=path.stem if name is None else name, private=_load_private(path))
+    return OperatorKey(name=path.stem if name is None else name, private=load_private_key(path))
 
 
 def decode_operator_key(name: str, text: str) -> OperatorPublicKey:
@@ -206,14 +225,3 @@ def _is_on_curve(y: int) -> bool:
     """x² = (y² − 1) / (d·y² + 1) has a root exactly when Euler's criterion gives 1 (0 only for small order)."""
     x_squared = (y * y - 1) * pow(_D * y * y + 1, -1, _P) % _P
     return pow(x_squared, (_P - 1) // 2, _P) == 1
-
-
-def _load_private(path: Path) -> Ed25519PrivateKey:
-    pem = read_private_file(path)
-    try:
-        key = serialization.load_pem_private_key(pem, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise KeyFileError(KeyFileCode.MALFORMED_KEY, str(path)) from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise KeyFileError(KeyFileCode.UNSUPPORTED_KEY, str(path))
-    return key

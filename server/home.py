@@ -27,6 +27,7 @@ from execution.ports import Clock, Ids
 from execution.store import meta
 from execution.store.errors import StoreError
 from execution.store.opening import open_store
+from server.checkpoints import make_key
 from server.config import CONFIG_NAME, DATABASE_NAME
 
 UMASK: Final = 0o077
@@ -119,6 +120,7 @@ def _fill(made: Path, home: Path, clock: Clock, ids: Ids, names: Names) -> NewHo
         create_private_file(made / "secrets" / f"{system}.token", f"{token}\n".encode())
     create_private_file(made / "secrets" / "hook.secret", f"{SANDBOX_WEBHOOK}\n".encode())
     installation_id = ids.new("inst")
+    make_key(made / "secrets" / "checkpoint.pem", made / "checkpoints" / "journal.pub", installation_id)
     text = _TEMPLATE.format(
         installation_id=installation_id,
         tenant=tenant,
@@ -305,6 +307,12 @@ url = "sqlite:///{{home}}/sandbox/monitoring.db"
 # What the journal calls done is compared with what is really there by `remit audit`; real: let the worker do it too.
 # every_h = 24
 # notify = ["team"]
+
+[checkpoints]
+# How many events the journal has and the root of a hash tree over them, signed, every few seconds: `remit verify` then
+# also shows that nothing was cut off, put back or written anew. real: a file on another machine that can only grow, and
+# checkpoints/journal.pub for whoever is to check.
+file = "checkpoints/journal.notes"
 
 [sandbox]
 # Stand-ins for WordPress, its cache, GitHub and the mail relay; `remit serve` starts them and ends them with itself.

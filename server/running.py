@@ -156,6 +156,7 @@ async def _work(
         outside = outside_of(at)
         worker = at.worker(outside.ports, bus)
         beside = [asyncio.create_task(_tick(at), name="tick"), *_audits(at, outside.ports, worker.env.pace)]
+        beside += _checkpoints(at)
         for task in beside:
             task.add_done_callback(_say_why)
         try:
@@ -178,6 +179,15 @@ def _audits(at: Installation, ports: Ports, pace: Pace) -> list[asyncio.Task[Non
 
     alerts = Alerts(ports=ports, ids=at.ids, config=at.config, names=section.notify)
     return [asyncio.create_task(audit_from_time_to_time(at, ports, pace, alerts), name="audit")]
+
+
+def _checkpoints(at: Installation) -> list[asyncio.Task[None]]:
+    """The export of this process, where the configuration names a file."""
+    if at.config.settings.checkpoints.file is None:
+        return []
+    from server.checkpoints import export_from_time_to_time
+
+    return [asyncio.create_task(export_from_time_to_time(at), name="checkpoints")]
 
 
 def _say_why(task: asyncio.Task[None]) -> None:

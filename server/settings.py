@@ -225,6 +225,19 @@ class AuditSection(Section):
     notify: tuple[str, ...] = ()
 
 
+class CheckpointsSection(Section):
+    """Signed statements about the whole journal, for `remit verify` and for others.
+
+    `file` best lies where nobody who can write the database can write; a worker appends to it every `every_s` while the
+    journal grows. `public_file` is for whoever checks.
+    """
+
+    file: str | None = None
+    every_s: Seconds = Field(default=5.0, ge=1, le=86_400)
+    key_file: str = "secrets/checkpoint.pem"
+    public_file: str = "checkpoints/journal.pub"
+
+
 class SandboxSection(Section):
     """Stand-ins for the outside world on this machine; `remit serve` starts them when `start` is true."""
 
@@ -309,6 +322,7 @@ class Settings(Section):
     notify: dict[str, NotifyList] = Field(default_factory=dict)
     engine: EngineSection = EngineSection()
     audit: AuditSection = AuditSection()
+    checkpoints: CheckpointsSection = CheckpointsSection()
     sandbox: SandboxSection = SandboxSection()
     http: HttpSection = HttpSection()
     metrics: MetricsSection = MetricsSection()

@@ -96,6 +96,18 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="What comes right before a fence leaves it held, undone, finished or asked about, as it should.",
             source="The design, laws 7 to 11",
         ),
+        "journal.tampering": Behaviour(
+            sentence="An edit, a rewritten end, a cut and an exchange in the journal's file show against a checkpoint.",
+            source="The security rules, section 8",
+        ),
+        "journal.replayed-backup": Behaviour(
+            sentence="A backup that is put back shows, at once and after it has grown again, until a person says so.",
+            source="The security rules, section 5, threat 45",
+        ),
+        "journal.inclusion": Behaviour(
+            sentence="Somebody who has only the public key can check that events stood in the journal.",
+            source="The security rules, section 8",
+        ),
         "law.freeze": Behaviour(
             sentence="A freeze holds everything beside the state; lifting it releases.",
             source="The design, law 9",

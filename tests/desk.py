@@ -51,6 +51,14 @@ class Desk:
             err.flush()
             return Finished(int(code), _text(out), _text(err))
 
+    def checks(self, proof: Path, key: Path) -> Finished:
+        """What somebody without a home makes of a proof."""
+        with _captured() as (out, err):
+            code = run(["checkpoint", "check", str(proof), "--key", str(key), "--json"])
+            out.flush()
+            err.flush()
+            return Finished(int(code), _text(out), _text(err))
+
     async def asks(self, *words: str, as_json: bool = True) -> Finished:
         """The same from a test that has a running loop."""
         return await asyncio.to_thread(self.remit, *words, as_json=as_json)

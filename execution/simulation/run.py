@@ -176,7 +176,10 @@ class Schedule:
         )
 
     def _trace(self) -> str:
-        leaves = self.bench.read(lambda conn: [leaf.hash for leaf in journal.hashes(conn, 0, 100_000)])
+        def read(conn: Connection) -> list[str]:
+            return [leaf.hash for leaf in journal.hashes(conn, 0, 100_000, journal.last_position(conn))]
+
+        leaves = self.bench.read(read)
         text = repr((leaves, self.world.log.effects, self.loop.steps, self.loop.time()))
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, or_, select
+from sqlalchemy import Connection, Row, func, or_, select, text
 
 from execution.core.events import GENESIS, Event, EventType, chain_hash
 from execution.core.states import State
@@ -109,15 +109,36 @@ class Leaf:
     hash: str
 
 
-def hashes(conn: Connection, after: int, limit: int) -> tuple[Leaf, ...]:
-    """Events after a position, in order: the leaves of a checkpoint's tree."""
-    wanted = select(E.position, E.hash).where(E.position > after).order_by(E.position).limit(limit)
+def hashes(conn: Connection, after: int, limit: int, until: int) -> tuple[Leaf, ...]:
+    """Events after a position and not after another, in order: the leaves of a checkpoint's tree."""
+    wanted = select(E.position, E.hash).where(E.position > after, E.position <= until)
+    wanted = wanted.order_by(E.position).limit(limit)
     return tuple(Leaf(position=position, hash=digest) for position, digest in conn.execute(wanted))
 
 
 def last_position(conn: Connection) -> int:
     """The position of the newest event, 0 when there is none."""
     return _LAST.first(conn)[0] or 0
+
+
+def count(conn: Connection) -> int:
+    """How many events there are."""
+    return conn.execute(select(func.count(E.position))).scalar() or 0
+
+
+def settled_position(conn: Connection) -> int:
+    """The position up to which nothing can be inserted any more. PostgreSQL hands positions out before their commits,
+    so that a lower one may still come: writers are waited for. SQLite has one writer at a time."""
+    if conn.dialect.name == "postgresql":
+        conn.execute(text("LOCK TABLE events IN SHARE MODE"))
+    return last_position(conn)
+
+
+def places(conn: Connection, positions: Sequence[int]) -> tuple[int, ...]:
+    """How many events stand before each of these positions."""
+    return tuple(
+        conn.execute(select(func.count()).where(E.position < position)).scalar() or 0 for position in positions
+    )
 
 
 def last_ms(conn: Connection, command_ids: Sequence[str], types: Sequence[EventType] = ()) -> int | None:

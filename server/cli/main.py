@@ -11,6 +11,7 @@ from capabilities.errors import CapabilityError, CredentialError, IssueCode, Iss
 from execution.store.errors import StoreError, StoreUnusable
 from server.cli import (
     authority,
+    checkpoint,
     commands,
     content,
     deciding,
@@ -53,6 +54,7 @@ for module in (
     inbox,
     reviewing,
     examining,
+    checkpoint,
     proofs,
 ):
     module.register(app)

@@ -7,6 +7,7 @@ What cannot be looked at because something else is broken is left out; the broke
     clock      does time go as it should?            packages   does our own code run, and can others change it?
     disk       does fsync reach it, is there room?   files      who can read or write what the home holds?
     journal    can it be written, what waits?        keys       do keys and tokens work, who can approve?
+    exported   is it told elsewhere what the journal says?
     systems    could each adapter do its work, and how late can a request still land?
 """
 
@@ -20,7 +21,7 @@ from execution.ports import Severity, Symptom
 from execution.store.errors import StoreError, StoreUnusable
 from server.app import Installation, SystemClock, looked_into
 from server.config import Config, ConfigError, load_config
-from server.doctor import clock, disk, files, journal, keys, packages, systems
+from server.doctor import clock, disk, exported, files, journal, keys, packages, systems
 from server.doctor.report import Bound, Checked, Lookup, Report, about
 from server.sandbox_process import is_listening
 
@@ -41,7 +42,7 @@ async def examine(home: Path, *, offline: bool) -> Report:
         return Report(checked=checked)
     try:
         async with looked_into(config) as at:
-            content = about("journal", await journal.content_symptoms(at))
+            content = about("journal", (*await journal.content_symptoms(at), await exported.symptom(at)))
             asked, lookups, bounds = await _systems(at, offline=offline)
             return Report(checked=(*checked, *content, *asked), lookups=lookups, bounds=bounds)
     except StoreError as error:

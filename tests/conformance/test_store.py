@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text, update
+from sqlalchemy import Connection, create_engine, text, update
 
 from execution.core.identity import generation_suffix
 from execution.core.states import ApprovalState, Settlement, State
@@ -29,6 +30,7 @@ from execution.store.opening import open_store
 from execution.store.units import apply_unit
 from execution.store.writer import Store
 from tests.conftest import unavailable
+from tests.integration.world import eventually
 from tests.unit.store import building
 from tests.unit.store.building import LATER, NOW, POLICY, accept, fenced, noted, opened, outcomes, stored, together
 from tests.unit.store.postgres import fresh_database, missing_programs, postgres_server
@@ -451,3 +453,37 @@ async def test_a_pause_is_told_to_every_worker_and_only_ever_lengthened(store: S
     await store.transact(lambda conn: pauses.note(conn, {"mail": Closed(until_ms=NOW + 10, code="busy")}))
     in_force = await store.read(lambda conn: pauses.in_force(conn, NOW + 10))
     assert in_force == {"wordpress/blog": Closed(until_ms=NOW + 9_000, code="busy")}
+
+
+async def test_a_checkpoint_waits_for_events_that_could_still_come_before_its_end(
+    postgres: str, tmp_path: Path
+) -> None:
+    """PostgreSQL hands a position out before its commit: a later one can be committed first."""
+    store = open_store(fresh_database(postgres, f"t{os.getpid()}_{tmp_path.name}"))
+    saga = await accept(store, "cmd_a")
+    others = create_engine(store.engine.url)
+    with others.connect() as slow, others.connect() as looking:
+        slow.execute(
+            text(
+                "INSERT INTO events (command_id, seq, type, actor, at_ms, body, prev_hash, hash) VALUES "
+                "('cmd_a', 99, 'FINDINGS', 'x', 1, '{}', 'p', 'h')"
+            )
+        )
+        await store.commit(noted(saga)[0])
+        asked: asyncio.Future[int] = asyncio.ensure_future(store.transact(journal.settled_position))
+        waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'ShareLock'")
+
+        async def waits() -> bool:
+            found = bool(looking.execute(waiting).scalar())
+            looking.rollback()
+            return found or asked.done()
+
+        await eventually(waits, "the checkpoint waits for a writer")
+        assert not asked.done()
+        slow.commit()
+    settled = await asked
+    leaves = await store.read(lambda conn: journal.hashes(conn, 0, 100, settled))
+    assert "h" in [leaf.hash for leaf in leaves]
+    assert len(leaves) == await store.read(journal.count)
+    others.dispose()
+    await store.close()
