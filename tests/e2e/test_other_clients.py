@@ -97,7 +97,7 @@ def test_an_older_client_publishes_once_over_http(home: Home, version: str) -> N
 
 
 @pytest.mark.behaviour("mcp.older-clients")
-@pytest.mark.parametrize("version", OLDER)
+@pytest.mark.parametrize("version", OLDER[:1])
 def test_an_older_client_publishes_once_over_stdio(home: Home, version: str) -> None:
     home.issue("--uses", "3")
     remit = Path(__file__).parents[2]  # an older client hands its servers few variables on: no PYTHONPATH

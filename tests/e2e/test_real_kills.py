@@ -26,7 +26,7 @@ from tests.services import Mailbox, WordPress, wait_until
 
 ROW_MAX_S = 30.0
 SLEEP_S = 3.0
-KILLS = 6
+KILLS = 4
 LIFE_MAX_S = 1.5
 
 
