@@ -163,6 +163,12 @@ def _cluster(conn: Connection) -> str:
     return str(conn.execute(text(system)).scalar_one())
 
 
+def is_lost(database: Path) -> bool:
+    """Whether a history was kept in that file, as the one beside it says, and the file is gone or empty."""
+    side = _read_side(database)
+    return side is not None and side.position > 0 and not (database.exists() and database.stat().st_size)
+
+
 def _side_path(database: Path) -> Path:
     return database.with_name(database.name + ".incarnation")
 

@@ -17,6 +17,7 @@ from execution.store import schema
 from execution.store.engine import ANOTHER, OURS, database_path, database_url, reader_engine, writer_engine
 from execution.store.errors import StoreError, StoreTooNew, StoreTooOld, StoreUnavailable, StoreUnusable
 from execution.store.executors import Executor, ThreadExecutor
+from execution.store.meta import is_lost
 from execution.store.writer import Store
 
 REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005")
@@ -33,6 +34,11 @@ _CREATION_LOCK: Final = 0x52454D49
 _WRITABLE: Final = "let this user write to the file and its folder (owner, mode, mount); even reading needs it"
 _RESTORE: Final = "restore it from a backup, or name another file; nothing was changed"
 
+_LOST: Final = (
+    "mount what is not mounted, or restore it from a backup together with the file `….incarnation` beside it; whoever "
+    "really begins anew removes that file; nothing was changed"
+)
+
 
 def open_store(target: str | Path, *, executor: Executor | None = None, readers: bool = True) -> Store:
     """Open a database given as a path, a URL or ":memory:", creating it when there is none.
@@ -40,6 +46,9 @@ def open_store(target: str | Path, *, executor: Executor | None = None, readers:
     Raises StoreTooNew, StoreTooOld, StoreUnusable or StoreUnavailable. In memory there are no other readers.
     """
     url = database_url(target)
+    path = database_path(url)
+    if path is not None and is_lost(path):
+        raise StoreUnusable(f"{target} is missing, and a journal was kept in it", _LOST)
     engine = writer_engine(url)
     try:
         with engine.begin() as conn:
@@ -50,7 +59,7 @@ def open_store(target: str | Path, *, executor: Executor | None = None, readers:
     except StoreError:
         engine.dispose()
         raise
-    shared = url.get_backend_name() != "sqlite" or database_path(url) is not None
+    shared = url.get_backend_name() != "sqlite" or path is not None
     reader = reader_engine(url) if readers and shared else None
     return Store(engine, executor=executor or ThreadExecutor(), reader=reader)
 

@@ -142,3 +142,18 @@ def _schema(database: Path) -> list[tuple[str, str, list[str]]]:
     conn.close()
     parts = {name: " ".join(sql.split()).rstrip(")").split("CONSTRAINT") for _, name, sql in rows}
     return sorted((type_, name, sorted(part.strip(" ,)") for part in parts[name])) for type_, name, _ in rows)
+
+
+def test_a_history_whose_file_is_gone_is_missed_and_not_begun_anew(tmp_path: Path) -> None:
+    database = tmp_path / "remit.db"
+    side = tmp_path / "remit.db.incarnation"
+    side.write_text('{"incarnation": "inc_1", "device": 1, "inode": 2, "position": 7}')
+    with pytest.raises(StoreUnusable, match="a journal was kept in it"):
+        open_store(database)
+    assert not database.exists()
+    database.touch()  # what a mount that failed halfway leaves
+    with pytest.raises(StoreUnusable, match="a journal was kept in it"):
+        open_store(database)
+    side.unlink()
+    open_store(database)
+    assert database.stat().st_size > 0
