@@ -255,5 +255,6 @@ def _measure(given: Any, kind: str) -> int | None:
 def _unknown(name: str, model: type[Arguments]) -> Refusal:
     near = difflib.get_close_matches(name[:64], list(model.model_fields), n=1, cutoff=0.6)
     if near:
-        return refusal("unknown_argument", field=near[0], fix=f"There is no such argument; did you mean `{near[0]}`?")
+        fix = f"An argument has a name like `{near[0]}`, and that is not known. Did you mean `{near[0]}`?"
+        return refusal("unknown_argument", field=near[0], fix=fix)
     return refusal("unknown_argument", fix=f"There is no such argument. Known: {', '.join(model.model_fields)}.")

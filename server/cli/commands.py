@@ -100,9 +100,13 @@ def list_commands(
             return
         principal = None if agent is None else f"agent:{agent.removeprefix('agent:')}"
         views = await at.status.recent(at.tenant, principal, limit)
-        rows = [(v.command_id, v.site, f"{v.object_id} v{v.object_version}", v.state, v.principal) for v in views]
+        rows = [
+            (v.command_id, v.intent, v.site, f"{v.object_id} v{v.object_version}", v.state, v.principal) for v in views
+        ]
         documents = [_brief(view) for view in views]
-        shown = table(["command", "site", "article", "state", "by"], rows) if rows else line("No commands yet.")
+        shown = (
+            table(["command", "intent", "site", "article", "state", "by"], rows) if rows else line("No commands yet.")
+        )
         Output(as_json).show({"commands": documents}, shown)
 
     with_installation(home, work)
@@ -234,6 +238,7 @@ async def _names(at: Installation, command_id: str) -> dict[str, str]:
 def _brief(view: CommandView) -> dict[str, Any]:
     return {
         "command_id": view.command_id,
+        "intent": view.intent,
         "site": view.site,
         "article_id": view.object_id,
         "version": view.object_version,

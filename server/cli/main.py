@@ -62,7 +62,12 @@ for module in (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script."""
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    code = run(sys.argv[1:] if arguments is None else list(arguments))
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = Output(as_json=False).unread()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

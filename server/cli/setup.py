@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib import metadata
 from typing import Annotated
 
@@ -51,13 +52,15 @@ def init(
         "issuer_key": str(made.issuer_key),
         "config": str(made.home / CONFIG_NAME),
     }
+    at = shlex.quote(str(made.home))
     Output(as_json).show(
         data,
         line(f"Made {made.home}. It works at once against the sandbox.", "bold green"),
         fields([(name.replace("_", " "), value) for name, value in data.items() if name != "home"]),
         line(
-            f"\nNext:\n  remit token issue --agent writer --home {made.home} --out {made.home}/tokens/writer\n"
-            f"  REMIT_TOKEN_FILE={made.home}/tokens/writer remit serve --home {made.home}\n"
+            f"\nNext:\n  remit serve --http --home {at}\n"
+            "and, while that runs, for your agent's host (claude-code, claude-desktop, cursor, vscode, inspector):\n"
+            f"  remit token issue --agent writer --for claude-code --home {at}\n"
             f'For real systems fill in the lines marked "real:" in {CONFIG_NAME}.'
         ),
     )
