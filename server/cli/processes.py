@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from logging import getLogger
 from pathlib import Path
 from typing import Annotated
 
@@ -87,7 +88,10 @@ def connect(
         raise CommandFailed("usage", "A token is not sent to that address.", fix, Exit.USAGE)
     wire = take_wire()
     start_logging("info")
-    asyncio.run(run_connect(url, token_file.expanduser().absolute(), wire, installed(), ca))
+    file = token_file.expanduser().absolute()
+    if not file.exists():
+        getLogger("remit.server").warning("there is no token at %s yet: every call is refused until there is", file)
+    asyncio.run(run_connect(url, file, wire, installed(), ca))
 
 
 def worker(home: HomeOption = None, as_json: JsonOption = False) -> None:
