@@ -9,13 +9,13 @@ import pytest
 
 from tests.e2e.world import COMMAND_MAX_S, Home, environment, served
 
-WITHOUT_HOME = ("connect", "header")
-"""They run where an agent runs."""
+WITHOUT_HOME = ("connect", "header", "check")
+"""They run where an agent runs, or whoever was handed a proof."""
 
 
 def test_a_home_is_for_its_owner_alone(home: Home) -> None:
-    open_ = [path for path in home.path.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 0o077]
-    assert open_ == [home.path / "keys" / "jwks.json"]  # public keys
+    open_ = {path for path in home.path.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 0o077}
+    assert open_ == {home.path / "keys" / "jwks.json", home.path / "checkpoints" / "journal.pub"}  # public keys
     assert stat.S_IMODE(home.path.stat().st_mode) == 0o700
 
 
