@@ -28,7 +28,8 @@ from tests.integration.world import PROPOSER, World, eventually, proposal, world
 async def test_a_late_answer_of_a_worker_that_lost_its_lease_is_filed_and_used(world: World) -> None:
     command_id = await world.until_approval()
     await world.approve(command_id)
-    async with world.another() as second:
+    patient = replace(world.settings.looks, attempts_max=1_000)  # a slow machine looks more often before the answer
+    async with world.another(looks=patient) as second:
 
         async def overtaken() -> None:
             """The answer is in this worker's hands; its lease runs out, and another worker takes the saga over."""
@@ -91,11 +92,13 @@ async def test_two_workers_on_one_journal_drive_each_saga_once(world: World) -> 
         async def waiting(word: str) -> bool:
             return all([(await world.view(c)).state == word for c in ids])
 
-        await eventually(lambda: waiting("AWAITING_APPROVAL"), "approvals asked for")
-        await asyncio.gather(*(world.approve(c) for c in ids))
-        await eventually(lambda: waiting("SUCCESS"), "published")
-        stop.set()
-        await asyncio.gather(*workers)
+        try:
+            await eventually(lambda: waiting("AWAITING_APPROVAL"), "approvals asked for")
+            await asyncio.gather(*(world.approve(c) for c in ids))
+            await eventually(lambda: waiting("SUCCESS"), "published")
+        finally:
+            stop.set()
+            await asyncio.gather(*workers)
     assert {name: world.passage.sent.count(name) for name in (CREATE, STAGE, PUBLISH, RECORD)} == {
         CREATE: 6,
         STAGE: 6,
