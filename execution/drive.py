@@ -210,6 +210,7 @@ class Drive:
         *,
         looks: int = 0,
         quiet_in_s: float | None = 0.0,
+        shown_in_s: float | None = 0.0,
         but: str | None = None,
     ) -> Standing:
         """Where a row stands in that state of the saga."""
@@ -220,6 +221,7 @@ class Drive:
             looks_policy=self.env.settings.looks,
             looks=looks,
             quiet_in_s=quiet_in_s,
+            shown_in_s=shown_in_s,
             but=but,
         )
 

@@ -74,9 +74,10 @@ async def _look(drive: Drive, command_id: str, *, second: bool) -> tuple[Decisio
     async with drive.turn(command_id):
         asked = drive.env.clock.now_ms()
         quiet = drive.env.doubts.remaining_s(drive.saga.open_attempts(command_id))
+        shown = drive.env.doubts.remaining_s(drive.saga.effective_attempts(command_id))
         sighting = await drive.observe(command_id)
     row = drive.saga.member(command_id)
-    at = drive.standing(drive.saga, command_id, looks=row.look_count, quiet_in_s=quiet)
+    at = drive.standing(drive.saga, command_id, looks=row.look_count, quiet_in_s=quiet, shown_in_s=shown)
     return decide.after_look(at, sighting, drive.jitter(), second=second), asked, sighting
 
 

@@ -63,6 +63,7 @@ def standing(
     looks_policy: RetryPolicy,
     looks: int = 0,
     quiet_in_s: float | None = 0.0,
+    shown_in_s: float | None = 0.0,
     but: str | None = None,
 ) -> Standing:
     """Where a row stands; `but` leaves the attempt that was just answered out of the unproven ones."""
@@ -85,6 +86,7 @@ def standing(
         looks=looks,
         unproven=unproven,
         quiet_in_s=quiet_in_s,
+        shown_in_s=shown_in_s,
         landed=landed_receipt(saga, row),
         abandon=saga.root.ending is not None and saga.root.phase is Phase.PRE_PIVOT and not compensation,
         forward_only=after_pivot,

@@ -254,6 +254,11 @@ class Saga:
         """Its attempts that are not individually proven unsent, refused or landed."""
         return tuple(a for a in self.attempts if a.command_id == command_id and a.settlement is Settlement.OPEN)
 
+    def effective_attempts(self, command_id: str) -> tuple[Attempt, ...]:
+        """Its attempts that took effect or may have."""
+        may = (Settlement.OPEN, Settlement.LANDED)
+        return tuple(a for a in self.attempts if a.command_id == command_id and a.settlement in may)
+
     def approval_pending_or_given(self) -> Approval | None:
         """The newest approval that is pending or approved."""
         alive = (ApprovalState.PENDING, ApprovalState.APPROVED)

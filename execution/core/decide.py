@@ -43,11 +43,12 @@ from execution.core.transitions import Trigger as T
 class Standing:
     """Where a step stands, as far as decisions need it.
 
-    attempts: tries counted so far, the one just made included. looks: read-backs made in the present doubt. unproven:
-    attempts on the key that are still open, beside the one just answered. quiet_in_s: seconds until all open attempts
-    are quiescent, judged when the read *began*; None when that is unknown. landed: a receipt in evidence. abandon: the
-    saga wants to end without this step. forward_only: the pivot's fence was passed by an earlier step. mends: what is
-    found unfinished can be finished.
+    attempts: tries counted so far, the one just made included. looks: read-backs made in the present doubt.
+    unproven: attempts on the key that are still open, beside the one just answered. quiet_in_s: seconds until all
+    open attempts are quiescent, judged when the read *began*; None when that is unknown. shown_in_s: the same for
+    what landed, too: until then a stale read may lack it. landed: a receipt in evidence. abandon: the saga wants to
+    end without this step. forward_only: the pivot's fence was passed by an earlier step. mends: what is found
+    unfinished can be finished.
     """
 
     effect: EffectClass
@@ -63,6 +64,7 @@ class Standing:
     looks: int = 0
     unproven: int = 0
     quiet_in_s: float | None = 0.0
+    shown_in_s: float | None = 0.0
     landed: Receipt | None = None
     abandon: bool = False
     forward_only: bool = False
@@ -251,15 +253,15 @@ def _to_mend(at: Standing, sighting: Present) -> bool:
 def _unfinished(at: Standing, sighting: Present, jitter: float) -> Decision:
     """It exists, and something that was asked for is missing. Whoever is still at it is waited for; then it is mended,
     and where nobody knows how long to wait it stays as it is and a person is told."""
-    if at.quiet_in_s is None:
+    if at.shown_in_s is None:
         return _found(T.FOUND_PRESENT, sighting, sighting.receipt)
-    if at.quiet_in_s:
+    if at.shown_in_s:
         return Decision(
             moves=(T.STILL_UNKNOWN,),
             failure=FailureClass.UNKNOWN,
             code="incomplete",
             difference=sighting.difference,
-            retry_in_s=_look_before_quiet_s(at, at.quiet_in_s, jitter),
+            retry_in_s=_look_before_quiet_s(at, at.shown_in_s, jitter),
         )
     return Decision(
         moves=(T.REPEATABLE,),
