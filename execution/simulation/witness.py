@@ -181,7 +181,7 @@ class Witness:
         finishing = (
             row.kind is Kind.COMPENSATION
             or (root.phase is Phase.POST_PIVOT and row.effect_class is EffectClass.RETRYABLE)
-            or any(a.command_id == row.command_id and a.settlement is Settlement.LANDED for a in self.attempts.values())
+            or self._exists(row)
         )
         hit = sorted(scope for scope in self._restrictions() if self._concerns(scope, row))
         stopped = [scope for scope in hit if scope.startswith(_SENDS_WITHOUT_GRANT) or not finishing]
@@ -189,6 +189,11 @@ class Witness:
         until = self._grant_until(root.command_id)
         lapsed = until is None or until <= attempt.fenced_at_ms
         self.expect(Law.STOPS_HOLD, finishing or not lapsed, f"{row.command_type} fenced without a grant")
+
+    def _exists(self, row: Command) -> bool:
+        """Whether an earlier attempt of that row took effect, in truth."""
+        sent = {a.request_digest for a in self.attempts.values() if a.command_id == row.command_id}
+        return any(effect.digest in sent for effect in self.world.log.effects)
 
     def _concerns(self, scope: str, row: Command) -> bool:
         what, _, rest = scope.partition(":")
