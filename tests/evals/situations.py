@@ -2,14 +2,17 @@
 
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from execution.core.retry import RetryPolicy
 from tests.evals.play import Play, Row
-from tests.integration.world import world_at
+from tests.integration.world import SETTINGS, world_at
 
 Played = Callable[[Play], Awaitable[None]]
+PATIENT: Final = replace(SETTINGS, looks=RetryPolicy(attempts_max=12, base_s=0.5, cap_s=2.0))
+"""However slow the machine is, what is asked about is not given up to a person meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,7 @@ async def play(found: Situation, folder: Path | None = None) -> list[Row]:
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="remit-evals-") as made:
             return await play(found, Path(made))
-    async with world_at(folder, **found.given) as world:
+    async with world_at(folder, **{"settings": PATIENT, **found.given}) as world:
         at = Play(world, found.name)
         await found.played(at)
     assert at.rows, f"{found.name}: nothing was recorded"

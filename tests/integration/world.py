@@ -66,7 +66,7 @@ SETTINGS: Final = EngineSettings(
     relay_s=0.02,
     held_poll_s=0.2,
     lock_poll_s=0.2,
-    looks=RetryPolicy(attempts_max=12, base_s=0.5, cap_s=2.0),
+    looks=RetryPolicy(attempts_max=4, base_s=0.5, cap_s=2.0),
     observe_deadline_s=5.0,
 )
 
