@@ -5,11 +5,15 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.services import Mailbox, WordPress, missing_services, smtp_server, wordpress_for_run
 from tests.testbeds.fault_proxy import FaultProxy, fault_proxy_before
 from tests.testbeds.github.emulator import Emulator, emulator, missing_emulator
 
+# Properties are tried by number of examples, never against a clock: a busy machine changes nothing.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 SHARED_SERVICES = ("wordpress", "github_emulator")
 
 

@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from execution.content import (
@@ -153,7 +153,6 @@ def test_a_long_title_is_cut_between_words() -> None:
     assert set(slug.split("-")) == {"aerger"}
 
 
-@settings(deadline=None)
 @given(st.text(max_size=400))
 def test_every_title_becomes_a_valid_slug_equal_for_all_unicode_forms(title: str) -> None:
     slug = slugify(title)

@@ -87,7 +87,7 @@ async def serving(behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> As
     server = RawServer(behaviour, tls)
     listener = await asyncio.start_server(server.accept, "127.0.0.1", 0, ssl=tls, limit=2**20)
     server.port = listener.sockets[0].getsockname()[1]
-    server.url = f"{'https' if tls else 'http'}://localhost:{server.port}"
+    server.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.port}"
     try:
         yield server
     finally:
