@@ -202,8 +202,10 @@ UNFINISHED = Present(receipt=RECEIPT, complete=False, mendable=True, difference=
 def test_what_is_found_unfinished_is_waited_for_and_then_mended() -> None:
     verified = after_verify(at(mends=True), UNFINISHED, 0.5)
     assert (verified.moves, verified.code, verified.retry_in_s) == ((T.OUTCOME_LOST,), "incomplete", 0.5)
-    waiting = after_look(at(mends=True, unproven=1, quiet_in_s=3.0), UNFINISHED, 0.5)
+    waiting = after_look(at(mends=True, unproven=1, quiet_in_s=3.0, shown_in_s=3.0), UNFINISHED, 0.5)
     assert (waiting.moves, waiting.code) == ((T.STILL_UNKNOWN,), "incomplete")
+    landed_just_now = after_look(at(mends=True, landed=RECEIPT, shown_in_s=3.0), UNFINISHED, 0.5)
+    assert (landed_just_now.moves, landed_just_now.code) == ((T.STILL_UNKNOWN,), "incomplete")
     quiet = after_look(at(mends=True), UNFINISHED, 0.5)
     assert (quiet.moves, quiet.code, quiet.receipt) == ((T.REPEATABLE,), "incomplete", RECEIPT)
     assert after_first_look(at(mends=True, landed=RECEIPT), UNFINISHED, 0.5).proceed
@@ -211,7 +213,7 @@ def test_what_is_found_unfinished_is_waited_for_and_then_mended() -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"mends": False}, {"attempts": 3}, {"abandon": True}, {"quiet_in_s": None}],
+    [{"mends": False}, {"attempts": 3}, {"abandon": True}, {"shown_in_s": None}],
     ids=["no way to mend", "tries used up", "turning back", "nobody knows how long"],
 )
 def test_what_cannot_be_mended_is_a_success_with_a_finding(changed: dict[str, Any]) -> None:
