@@ -216,7 +216,8 @@ class Operations:
                 raise OperationRefused("ruling_under_way", f"{known.verdict} by {known.closed_by}")
             if verdict.value not in known.verdicts.split(","):
                 raise OperationRefused("verdict_not_offered", f"offered: {known.verdicts}")
-            draft.put_review(replace(known, verdict=verdict, closed_by=operator, reason=reason))
+            ruled = replace(known, verdict=verdict, closed_by=operator, reason=reason, answered_at_ms=draft.now_ms)
+            draft.put_review(ruled)
 
         saga = await self._change(review.root_id, operator, change)
         return next(r for r in saga.reviews if r.review_id == review_id)

@@ -49,7 +49,8 @@ async def rule(drive: Drive, review_id: str) -> Next:
             body["evidence"] = evidence
         if refusal is not None:
             draft.note(review.command_id, Fact.RULED, body | {"refused": refusal})
-            draft.put_review(replace(known, verdict=None, closed_by=None, reason=f"refused: {refusal}"))
+            reason = f"refused: {refusal}"
+            draft.put_review(replace(known, verdict=None, closed_by=None, answered_at_ms=None, reason=reason))
             return
         draft.note(review.command_id, Fact.RULED, body)
         draft.put_review(replace(known, closed_at_ms=draft.now_ms))
@@ -94,7 +95,8 @@ def _refusal(
         case Verdict.ABSENT | Verdict.CONTINUE | Verdict.ABANDON if draft.saga.open_attempts(review.command_id):
             if observable and not isinstance(sighting, Absent):
                 return "seen_there" if isinstance(sighting, Present | Foreign) else "cannot_be_read"
-            return "not_quiescent" if quiet is not None and quiet > 0 else None
+            early = not observable and _looked_early(draft, review)
+            return "not_quiescent" if early or (quiet is not None and quiet > 0) else None
         case Verdict.CONTINUE | Verdict.ABANDON if isinstance(sighting, Present) and row.kind is Kind.STEP:
             return "seen_there"
         case Verdict.CONTINUE if review.kind is ReviewKind.CONFLICT and isinstance(sighting, Foreign):
@@ -105,6 +107,13 @@ def _refusal(
             return "already_completed"
         case _:
             return None
+
+
+def _looked_early(draft: Draft, review: Review) -> bool:
+    """Nobody can read it back but the person, and when they answered, something could still land."""
+    answered = review.answered_at_ms or 0
+    known = [(a.fenced_at_ms, a.quiescent_after_s) for a in draft.saga.open_attempts(review.command_id)]
+    return any(after_s is not None and fenced + after_s * 1000 > answered for fenced, after_s in known)
 
 
 def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | None) -> None:

@@ -197,7 +197,10 @@ class Approval:
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
-    """A question for a person: facts, allowed verdicts, owner, age. `facts` is canonical JSON."""
+    """A question for a person: facts, allowed verdicts, owner, age. `facts` is canonical JSON.
+
+    answered_at_ms: when the verdict was asked for; whoever gave it had looked by then.
+    """
 
     review_id: str
     root_id: str
@@ -211,6 +214,7 @@ class Review:
     closed_by: str | None = None
     verdict: str | None = None
     reason: str | None = None
+    answered_at_ms: int | None = None
 
     @property
     def cause(self) -> str:

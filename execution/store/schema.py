@@ -200,6 +200,7 @@ REVIEWS: Final = Table(
     _maybe("closed_by"),
     _maybe("verdict"),
     _maybe("reason"),
+    _ms("answered_at_ms"),
     Index("ix_reviews_open", "opened_at_ms", **_where("closed_at_ms IS NULL")),
 )
 
