@@ -229,6 +229,8 @@ def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second
             return _no_answer(at, "cannot_be_asked", hopeless=True, asked=None, jitter=jitter)
         case Present() if _to_mend(at, sighting):
             return _unfinished(at, sighting, jitter)
+        case Present(complete=False) if at.quiet_in_s:  # perhaps somebody else's doing, and ours is still on its way
+            return _still_unknown("not_as_asked", sighting, _look_before_quiet_s(at, at.quiet_in_s, jitter))
         case Present(receipt=receipt):
             return _found(T.FOUND_PRESENT, sighting, receipt)
         case Foreign(code="gone", receipt=None) if at.looks_policy.allows(at.looks):  # so does a stale read see it
@@ -256,13 +258,7 @@ def _unfinished(at: Standing, sighting: Present, jitter: float) -> Decision:
     if at.shown_in_s is None:
         return _found(T.FOUND_PRESENT, sighting, sighting.receipt)
     if at.shown_in_s:
-        return Decision(
-            moves=(T.STILL_UNKNOWN,),
-            failure=FailureClass.UNKNOWN,
-            code="incomplete",
-            difference=sighting.difference,
-            retry_in_s=_look_before_quiet_s(at, at.shown_in_s, jitter),
-        )
+        return _still_unknown("incomplete", sighting, _look_before_quiet_s(at, at.shown_in_s, jitter))
     return Decision(
         moves=(T.REPEATABLE,),
         receipt=sighting.receipt,
@@ -271,6 +267,11 @@ def _unfinished(at: Standing, sighting: Present, jitter: float) -> Decision:
         difference=sighting.difference,
         retry_in_s=at.retry.delay_s(at.attempts, jitter),
     )
+
+
+def _still_unknown(code: str, sighting: Present, in_s: float) -> Decision:
+    moves, difference = (T.STILL_UNKNOWN,), sighting.difference
+    return Decision(moves=moves, failure=FailureClass.UNKNOWN, code=code, difference=difference, retry_in_s=in_s)
 
 
 def _doubt(code: str, retry_in_s: float | None = 0.0) -> Decision:

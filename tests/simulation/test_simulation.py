@@ -32,6 +32,7 @@ FOUND = {
     312: "a stale read was taken for the proof that a compensation was done",
     888: "a compensation that was ruled absent was never tried again",
     998: "an unwinding whose last open question was about something else ended nowhere",
+    4931: "what a person had published was taken for the write that was still on its way",
     7054: "a lost message was sent again on the word of a person who had looked too early",
     11542: "what had landed a moment ago was mended once more, because a stale read lacked it",
 }

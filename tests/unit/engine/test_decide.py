@@ -225,6 +225,14 @@ def test_what_cannot_be_mended_is_a_success_with_a_finding(changed: dict[str, An
     )
 
 
+def test_what_is_not_as_asked_may_be_somebody_elses_while_ours_is_on_its_way() -> None:
+    renamed = Present(receipt=RECEIPT, complete=False, difference=("slug",))
+    waiting = after_look(at(unproven=1, quiet_in_s=3.0), renamed, 0.5)
+    assert (waiting.moves, waiting.code) == ((T.STILL_UNKNOWN,), "not_as_asked")
+    quiet = after_look(at(unproven=1), renamed, 0.5)
+    assert (quiet.moves, quiet.finding) == ((T.FOUND_PRESENT,), ReviewKind.DRIFT)
+
+
 def test_of_two_objects_none_is_mended() -> None:
     decision = after_look(at(mends=True), Present(receipt=RECEIPT, rows=2, complete=False, mendable=True), 0.5)
     assert (decision.moves, decision.finding) == ((T.FOUND_PRESENT,), ReviewKind.DUPLICATE)
