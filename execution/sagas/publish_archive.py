@@ -18,6 +18,7 @@ from execution.core.retry import RetryPolicy
 from execution.core.states import EffectClass, Repeat
 from execution.ports import ArchivedFile, ContentVersion, Ports, PullRequest, Repository
 from execution.sagas.publish_params import PublishParams, artifact_ref, content_of, generation_of, resource
+from execution.sagas.vanishing import once_told
 
 SYSTEM: Final = "github"
 ARCHIVE: Final = "ARCHIVE_CONTENT_VERSION"
@@ -133,7 +134,7 @@ async def _delete(ports: Ports, context: Context) -> Prepared:
 
 async def _find_deleted(ports: Ports, context: Context) -> Sighting:
     branch, commit = _archived(context).resource_id, _expected_commit(context)
-    return await _repository(ports).observe_deleted(branch=branch, commit=commit)
+    return once_told(await _repository(ports).observe_deleted(branch=branch, commit=commit), context, DELETE)
 
 
 async def _verify_deleted(ports: Ports, context: Context, receipt: Receipt) -> Sighting:

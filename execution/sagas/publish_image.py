@@ -15,6 +15,7 @@ from execution.core.retry import RetryPolicy
 from execution.core.states import EffectClass, Repeat
 from execution.ports import Image, MediaLibrary, Ports
 from execution.sagas.publish_params import IMAGE, PublishParams, artifact_ref, resource, step_marker
+from execution.sagas.vanishing import once_told
 
 SYSTEM: Final = "wordpress"
 DELETE_IMAGE: Final = "DELETE_UPLOADED_IMAGE"
@@ -83,7 +84,8 @@ async def _delete(ports: Ports, context: Context) -> Prepared:
 async def _find_deleted(ports: Ports, context: Context) -> Sighting:
     image = _uploaded(context)
     expected = context.expected_version or image.version
-    return await library_of(ports, context).observe_deleted(media_id=image.resource_id, expected_version=expected)
+    seen = await library_of(ports, context).observe_deleted(media_id=image.resource_id, expected_version=expected)
+    return once_told(seen, context, DELETE_IMAGE)
 
 
 async def _verify_deleted(ports: Ports, context: Context, receipt: Receipt) -> Sighting:

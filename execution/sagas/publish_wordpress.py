@@ -18,6 +18,7 @@ from execution.core.retry import RetryPolicy
 from execution.core.states import EffectClass, Repeat
 from execution.ports import Ports, WordPress
 from execution.sagas.publish_params import Mode, PublishParams, article_of, artifact_ref, resource, step_marker
+from execution.sagas.vanishing import once_told
 
 SYSTEM: Final = "wordpress"
 DRAFT: Final = "CREATE_WORDPRESS_DRAFT"
@@ -141,7 +142,8 @@ async def _trash(ports: Ports, context: Context) -> Prepared:
 async def _find_trashed(ports: Ports, context: Context) -> Sighting:
     draft = draft_of(context)
     expected = context.expected_version or draft.version
-    return await site_of(ports, context).observe_trashed(post_id=draft.resource_id, expected_version=expected)
+    seen = await site_of(ports, context).observe_trashed(post_id=draft.resource_id, expected_version=expected)
+    return once_told(seen, context, TRASH_DRAFT, TRASH_STAGED)
 
 
 async def _verify_trashed(ports: Ports, context: Context, receipt: Receipt) -> Sighting:

@@ -35,6 +35,7 @@ FOUND = {
     4931: "what a person had published was taken for the write that was still on its way",
     7054: "a lost message was sent again on the word of a person who had looked too early",
     11542: "what had landed a moment ago was mended once more, because a stale read lacked it",
+    16305: "a stale read knew nothing of a young draft, which was called thrown away",
 }
 
 

@@ -254,6 +254,19 @@ async def test_a_draft_is_trashed_only_as_we_stored_it() -> None:
     assert world.site.calls == [("trash", expected), ("observe_trashed", expected)]
 
 
+async def test_a_draft_that_nobody_trashed_yet_is_not_believed_to_be_gone() -> None:
+    world = first()
+    compensation = CREATE_WORDPRESS_DRAFT.compensation
+    assert compensation is not None
+    assert compensation.observe is not None
+    gone = Receipt(resource_id="7", data={"status": "gone"})
+    world.site.sees["observe_trashed"] = Present(receipt=gone)
+    context = world.context(CREATE_WORDPRESS_DRAFT.name)
+    assert await compensation.observe(world.ports, context) == Absent()
+    told = replace(context, receipts={**context.receipts, "TRASH_WORDPRESS_DRAFT": gone})
+    assert await compensation.observe(world.ports, told) == Present(receipt=gone)
+
+
 async def test_the_pivot_of_a_first_version_publishes_the_draft_with_the_approved_bytes() -> None:
     world = first()
     await prepare(world, PUBLISH_WORDPRESS_POST)

@@ -1,0 +1,20 @@
+"""What steps find whose effect is that something is gone.
+
+A read that lags behind does not know yet what is young: to it that is gone as well. So nobody is believed but the
+system itself, in its answer to the write, which it takes as done when there is nothing any more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from execution.core.command import Context
+from execution.core.failures import Absent, Present, Sighting
+
+_GONE: Final = frozenset({"gone", "deleted"})
+
+
+def once_told(seen: Sighting, context: Context, *steps: str) -> Sighting:
+    """`steps`: under which names the step that looks keeps its receipt. Without one, gone is not done yet."""
+    vanished = isinstance(seen, Present) and seen.receipt.data.get("status") in _GONE
+    return Absent() if vanished and not context.receipts.keys() & set(steps) else seen
