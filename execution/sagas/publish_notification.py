@@ -5,20 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from execution.core.command import Context
-from execution.core.definition import Action, OnRefused, Prepared, Step
+from execution.core.definition import Step
 from execution.core.failures import FailureClass, Unprepared
-from execution.core.states import EffectClass, Repeat
 from execution.ports import Message, Ports
-from execution.sagas.publish_params import PublishParams, resource
+from execution.sagas.publish_params import PublishParams
 from execution.sagas.publish_wordpress import PUBLISH
+from execution.sagas.telling import by_mail, message_id
 
-SYSTEM: Final = "mail"
 NOTIFY: Final = "SEND_NOTIFICATION"
-
-
-def message_id(context: Context) -> str:
-    """From the business key: every try of the same notification carries the same."""
-    return f"<remit.{context.marker}@{PublishParams.of(context.params).mail_domain}>"
 
 
 def message_of(context: Context) -> Message:
@@ -36,29 +30,9 @@ def message_of(context: Context) -> Message:
     )
 
 
-async def _send(ports: Ports, context: Context) -> Prepared:
-    if ports.mail is None:
-        raise Unprepared(FailureClass.PERMANENT, "mail_not_configured")
-    return ports.mail.send(message_of(context))
-
-
-SEND_NOTIFICATION: Final[Step[Ports]] = Step(
+SEND_NOTIFICATION: Final[Step[Ports]] = by_mail(
     name=NOTIFY,
-    effect=EffectClass.IRREVERSIBLE,
-    action=Action(
-        system=SYSTEM,
-        operation="notify",
-        forward=_send,
-        observe=None,
-        looks_first=False,
-        repeat=Repeat.NEVER,
-    ),
-    resource=resource,
-    when=lambda params: bool(params["recipients"]),
-    on_refused=OnRefused.REVIEW,
-    on_exhausted=OnRefused.REVIEW,
-    receipt_columns=("accepted",),
-    evidence=lambda context: {"message_id": message_id(context)},
+    operation="notify",
+    message=message_of,
     summary="tell the approved lists that the article is live",
-    manual="ask a recipient whether the message with that Message-ID arrived before it is sent again",
 )
