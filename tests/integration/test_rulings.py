@@ -80,6 +80,24 @@ async def test_an_absent_before_quiescence_is_refused_and_the_question_stays(tmp
         assert len(world.reality().messages) == 1
 
 
+@pytest.mark.behaviour("law.rulings")
+async def test_an_absent_of_somebody_who_looked_too_early_is_refused_however_late_it_is_carried_out(
+    world: World,
+) -> None:
+    """The person looks at once, the worker is away until nothing can land any more, and the message came meanwhile."""
+    command_id = await lost_mail(world, FaultKind.DROP_AFTER)
+    review, early = await world.review(command_id), {"operator": "operator:olivia", "reason": "not there"}
+    await world.operations.request_ruling(review.review_id, verdict=Verdict.ABSENT, **early)
+    assert len(world.reality().messages) == 1
+    world.clock.move_on(120)
+    view = await world.settle(command_id)
+    assert (view.state, len(view.reviews)) == ("NEEDS_REVIEW", 1)
+    assert [ruled.get("refused") for ruled in await rulings(world, command_id)] == ["not_quiescent"]
+    assert world.passage.sent.count(NOTIFY) == 1
+    assert (await world.rule(command_id, Verdict.PRESENT)).state == "SUCCESS"
+    assert len(world.reality().messages) == 1
+
+
 async def test_a_lost_mail_that_is_abandoned_is_named_in_the_ending(world: World) -> None:
     command_id = await lost_mail(world, FaultKind.DROP_BEFORE)
     world.clock.move_on(120)
