@@ -12,7 +12,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from execution.catalog import Catalog
@@ -22,7 +22,7 @@ from execution.core.decide import Standing
 from execution.core.definition import Action, SagaDefinition
 from execution.core.draft import Draft
 from execution.core.failures import Answer, Sighting
-from execution.core.horizon import Horizon, Next, Wait
+from execution.core.horizon import Horizon, Next, Wait, no_evidence
 from execution.core.progress import advance
 from execution.core.states import Kind
 from execution.doubts import Doubts
@@ -62,8 +62,10 @@ class Env:
     installation: str
     incarnation: str
 
-    def horizon(self, saga: Saga, definition: SagaDefinition[Ports]) -> Horizon:
-        """Time and observer, as the pure part is told them."""
+    def horizon(
+        self, saga: Saga, definition: SagaDefinition[Ports], evidence: Callable[[str], Mapping[str, str]] = no_evidence
+    ) -> Horizon:
+        """Time and observer, as the pure part is told them; `evidence`: what a person would look for, by command id."""
         return Horizon(
             now_ms=self.clock.now_ms(),
             quiet_at_ms=self.doubts.quiet_at_ms(saga),
@@ -73,6 +75,7 @@ class Env:
             review_owner=self.settings.review_owner,
             closed=self._spread(self.pace.closed()),
             full=self._spread(self.pace.full()),
+            evidence=evidence,
         )
 
     def _spread(self, paused: dict[str, int]) -> dict[str, int]:
@@ -182,7 +185,7 @@ class Drive:
 
     def horizon(self, saga: Saga) -> Horizon:
         """Time and observer for that state of the saga."""
-        return replace(self.env.horizon(saga, self.definition), evidence=self.evidence)
+        return self.env.horizon(saga, self.definition, self.evidence)
 
     def evidence(self, command_id: str) -> Mapping[str, str]:
         """What a person looks for who is asked whether that step happened."""

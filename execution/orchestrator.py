@@ -9,6 +9,7 @@ included.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Final, assert_never
 
 from execution.attempting import execute
@@ -38,7 +39,7 @@ from execution.rulings import rule
 from execution.store import authority
 from execution.store.connection import Connection
 from execution.store.errors import LocksHeld, Stale
-from execution.store.registry import NotFound, load_saga
+from execution.store.registry import NotFound, load_if
 from execution.store.units import HOLDING
 from execution.tracing import working
 
@@ -95,18 +96,21 @@ async def act(drive: Drive, following: Next) -> Next:
 
 async def claim(env: Env, root_id: str) -> tuple[Drive, Next] | None:
     """Become the owner; None when the saga has one, is not ours to run, or changed under us."""
+    now, known = env.clock.now_ms(), env.catalog.known
     try:
-        saga = await env.store.hot(lambda conn: load_saga(conn, root_id))
+        saga = await env.store.hot(lambda conn: load_if(conn, root_id, lambda root: _is_ours(root, now, known)))
     except NotFound:
         return None
-    root, now = saga.root, env.clock.now_ms()
-    known = (root.command_type, root.definition_version) in env.catalog.known
-    held = root.lease_owner is not None and (root.lease_until_ms or 0) > now
-    if not known or held or (root.is_terminal and root.next_check_at_ms is None):
-        return None
-    if await _still_stopped(env, saga):
+    if saga is None or await _still_stopped(env, saga):
         return None
     return await _claim(env, saga)
+
+
+def _is_ours(root: Command, now_ms: int, known: Collection[tuple[str, int]]) -> bool:
+    """Whether there may be something to do, which this worker can, and nobody else does."""
+    held = root.lease_owner is not None and (root.lease_until_ms or 0) > now_ms
+    over = root.is_terminal and root.next_check_at_ms is None
+    return (root.command_type, root.definition_version) in known and not held and not over
 
 
 async def _claim(env: Env, saga: Saga) -> tuple[Drive, Next] | None:

@@ -223,14 +223,14 @@ class Pace:
 
     def closed(self) -> dict[str, int]:
         """Systems that take nothing before then (Unix milliseconds)."""
-        now = self._clock.now_ms()
         found = {name: at.closed.until_ms for name, at in self._systems.items() if at.closed is not None}
+        now = self._clock.now_ms() if found else 0
         return {name: until for name, until in found.items() if until > now}
 
     def full(self) -> dict[str, int]:
         """Systems for which enough commands wait here: nothing new need be begun before then."""
-        now = self._clock.now_ms()
         crowded = {name: at for name, at in self._systems.items() if at.queued >= at.rules.waiting}
+        now = self._clock.now_ms() if crowded else 0
         return {name: now + int(max(1.0, self._until_room_s(at)) * 1000) for name, at in crowded.items()}
 
     def news(self) -> dict[str, Closed]:

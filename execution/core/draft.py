@@ -106,9 +106,12 @@ class Draft:
     def saga(self) -> Saga:
         """The aggregate as it will be."""
         if self._saga is None:
+            for command_id in tuple(self._changes):
+                self.row(command_id)
+            rows = self._rows
             self._saga = Saga(
-                root=self.row(self._root_id),
-                members=tuple(self.row(command_id) for command_id in self._order),
+                root=rows[self._root_id],
+                members=tuple([rows[command_id] for command_id in self._order]),
                 attempts=tuple(self._attempts.values()),
                 approvals=tuple(self._approvals.values()),
                 reviews=tuple(self._reviews.values()),
@@ -257,6 +260,6 @@ class Draft:
 
 
 def _split(after: dict[str, T], before: dict[str, T]) -> tuple[tuple[T, ...], tuple[T, ...]]:
-    new = tuple(value for key, value in after.items() if key not in before)
-    changed = tuple(value for key, value in after.items() if key in before and before[key] is not value)
+    new = tuple([value for key, value in after.items() if key not in before])
+    changed = tuple([value for key, value in after.items() if key in before and before[key] is not value])
     return new, changed

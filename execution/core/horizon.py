@@ -68,7 +68,7 @@ class Wait:
 Next = Execute | VerifyReceipt | Reconcile | CheckNow | AskApproval | Watch | Wait
 
 
-def _no_evidence(command_id: str) -> Mapping[str, str]:
+def no_evidence(command_id: str) -> Mapping[str, str]:
     return {}
 
 
@@ -90,7 +90,7 @@ class Horizon:
     review_owner: str
     closed: Mapping[str, int] = field(default_factory=dict)
     full: Mapping[str, int] = field(default_factory=dict)
-    evidence: Callable[[str], Mapping[str, str]] = _no_evidence
+    evidence: Callable[[str], Mapping[str, str]] = no_evidence
 
     def paused_until(self, pace: str, *, new: bool) -> int | None:
         """Until when there is no turn to be had for something new, or for finding out; None when there is."""

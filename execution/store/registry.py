@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -44,11 +44,25 @@ class NotFound(LookupError):
 
 
 def load_saga(conn: Connection, root_id: str) -> Saga:
-    """The aggregate. Its rows are read first: what changes afterwards makes a commit on it Stale. Raises NotFound."""
+    """The aggregate. Raises NotFound."""
+    saga = load_if(conn, root_id, lambda root: True)
+    assert saga is not None
+    return saga
+
+
+def load_if(conn: Connection, root_id: str, wanted: Callable[[Command], bool]) -> Saga | None:
+    """The aggregate, None when its root is not `wanted`; raises NotFound.
+
+    The rows are read first: what changes afterwards makes a commit on them Stale.
+    """
     sql = statements.of(conn)
-    commands = _of_root(conn, COMMAND, sql.saga_commands, root_id)
-    if not commands:
+    found = statements.fetch(conn, sql.saga_commands, (root_id,))
+    if not found:
         raise NotFound(root_id)
+    root = COMMAND.load(found[0])
+    if not wanted(root):
+        return None
+    commands = (root, *(COMMAND.load(row) for row in found[1:]))
     return Saga(
         root=commands[0],
         members=commands[1:],

@@ -1,4 +1,7 @@
-"""The product: intake, worker and store, running a saga of five steps that do nothing."""
+"""The product: intake, worker and store, running a saga of five steps that do nothing.
+
+The system that does nothing has no limits: its pace lets in as many exchanges at once as there are clients.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from execution.core.failures import Answer, Landed, Receipt
 from execution.core.quiescence import Bounds
 from execution.core.states import EffectClass, Repeat, State
 from execution.intake import Intake
+from execution.pace import Pace, Rules
 from execution.ports import Ports
 from execution.proposal import Proposal, Proposer
 from execution.settings import EngineSettings
@@ -158,6 +162,7 @@ async def _run(store: Store, catalog: Catalog, numbers: Numbers, *, sagas: int, 
         ids=numbers,
         chance=numbers,
         settings=EngineSettings(),
+        pace=Pace(Clock(), common=Rules(concurrent=concurrency)),
         owner="worker-1",
         installation="inst_bench",
         incarnation="inc_bench",
