@@ -33,6 +33,7 @@ from execution.images import IMAGE_BYTES_MAX
 from execution.intake import Intake
 from execution.operations import Operations
 from execution.orchestrator import drive_saga
+from execution.pace import Pace, Rules
 from execution.ports import Ports
 from execution.proposal import Accepted, CommandView, Proposal, Proposer
 from execution.recovery import doubt_everything
@@ -59,6 +60,8 @@ PATIENCE_S: Final = 120.0
 """`settle` jumps to whatever is due within this; what is due later is waited for by nobody."""
 WAIT_MAX_S: Final = 20.0
 POLL_S: Final = 0.005
+PAUSE_S: Final = 0.2
+"""How long a system that does not answer is left alone: somebody waits for it in real time."""
 SETTINGS: Final = EngineSettings(
     lease_s=2.0,
     renew_s=0.5,
@@ -418,6 +421,7 @@ async def _process(
         ids=ids,
         chance=NoJitter(),
         settings=settings,
+        pace=Pace(clock, common=Rules(pause_s=PAUSE_S, pause_max_s=PAUSE_S)),
         owner=owner,
         installation=identity.installation,
         incarnation=identity.incarnation,
