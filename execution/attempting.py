@@ -9,9 +9,11 @@ so that a slow commit or a suspended machine cannot stretch the time in which a 
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from execution.approvers import invalid
 from execution.authority import fence_for
 from execution.comparing import carrying, three_ways
 from execution.core import decide
@@ -29,8 +31,10 @@ from execution.core.transitions import Trigger
 from execution.drive import Drive, Env, LeaseLost
 from execution.gates import fence_refused
 from execution.ports import Clock, Ports
-from execution.store.errors import FenceRefused, Stale, StoreError
+from execution.store.errors import FenceRefused, Refusal, Stale, StoreError
 from execution.store.registry import load_saga
+
+log: Final = logging.getLogger("remit.attempting")
 
 EVIDENCE_TRIES: Final = 50
 """How often a late answer is filed anew because the owner wrote first."""
@@ -211,6 +215,7 @@ def _fence(drive: Drive, draft: Draft, attempt: Attempt, look: Look | None) -> N
         raise TurningBack(command_id)
     spacing_s = drive.env.settings.spacing_s.get(row.site, 0.0)
     draft.fence = fence_for(draft.saga, row, drive.definition, attempt.request_digest, draft.now_ms, spacing_s)
+    _check_approval(drive, draft, draft.fence.approval_id)
     draft.put_attempt(attempt)
     body = {
         "attempt_id": attempt.attempt_id,
@@ -228,6 +233,17 @@ def _fence(drive: Drive, draft: Draft, attempt: Attempt, look: Look | None) -> N
         draft.unblock(Blocker.AWAITING_AUTHORIZATION)
     if row.effect_class is EffectClass.PIVOT:
         draft.phase(Phase.POST_PIVOT)
+
+
+def _check_approval(drive: Drive, draft: Draft, approval_id: str | None) -> None:
+    """What the store cannot judge: whether the yes that it finds is one. The store judges the rest."""
+    approval = next((a for a in draft.saga.approvals if a.approval_id == approval_id), None)
+    if approval is None:
+        return
+    why = invalid(approval, draft.saga, drive.env.approvers)
+    if why is not None:
+        log.warning("the approval %s of %s does not count: %s", approval.approval_id, approval.root_id, why)
+        raise FenceRefused(Refusal.APPROVAL_INVALID, (why,))
 
 
 async def _budget_missed(drive: Drive, attempt: Attempt) -> None:

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from execution.approvers import Approvers
 from execution.catalog import Catalog
 from execution.core.apply import action_of, standing, step_of
 from execution.core.command import Command, Context, Saga
@@ -61,6 +62,7 @@ class Env:
     owner: str
     installation: str
     incarnation: str
+    approvers: Approvers
 
     def horizon(
         self, saga: Saga, definition: SagaDefinition[Ports], evidence: Callable[[str], Mapping[str, str]] = no_evidence

@@ -161,7 +161,9 @@ async def fence_refused(drive: Drive, command_id: str, refused: FenceRefused) ->
     def change(draft: Draft) -> None:
         body = {"reason": refused.reason, "scopes": list(refused.scopes)}
         match refused.reason:
-            case Refusal.APPROVAL_MISSING | Refusal.APPROVAL_DIFFERS if _has_landed(draft, command_id):
+            case Refusal.APPROVAL_MISSING | Refusal.APPROVAL_INVALID | Refusal.APPROVAL_DIFFERS if _has_landed(
+                draft, command_id
+            ):
                 _left_as_it_is(drive, draft, command_id, body)
             case Refusal.HELD:
                 _held(drive, draft, command_id, Blocker.HELD, body)
@@ -171,7 +173,7 @@ async def fence_refused(drive: Drive, command_id: str, refused: FenceRefused) ->
                 _revoked(drive, draft, command_id, body)
             case Refusal.NOT_ITS_TURN:
                 _not_its_turn(draft, command_id, refused.until_ms, body)
-            case Refusal.APPROVAL_MISSING | Refusal.APPROVAL_DIFFERS:
+            case Refusal.APPROVAL_MISSING | Refusal.APPROVAL_INVALID | Refusal.APPROVAL_DIFFERS:
                 _unapproved(drive, draft, command_id, refused.reason, body)
 
     return await drive.commit(change)
@@ -218,14 +220,15 @@ def _revoked(drive: Drive, draft: Draft, command_id: str, body: dict[str, Any]) 
 
 
 def _unapproved(drive: Drive, draft: Draft, command_id: str, reason: Refusal, body: dict[str, Any]) -> None:
-    """Missing or expired: ask anew. Other bytes than those approved: a conflict for a person, the approval void."""
+    """Missing, expired or not to be believed: ask anew. Other bytes than those approved: a conflict for a person. The
+    approval is void."""
     for approval in draft.saga.approvals:
         if approval.state is ApprovalState.APPROVED:
             draft.put_approval(
                 replace(approval, state=ApprovalState.VOID, decided_at_ms=draft.now_ms, reason=reason.value)
             )
             draft.note(command_id, Fact.APPROVAL_VOIDED, {"approval_id": approval.approval_id, **body})
-    if reason is Refusal.APPROVAL_MISSING or draft.saga.open_attempts(command_id):
+    if reason is not Refusal.APPROVAL_DIFFERS or draft.saga.open_attempts(command_id):
         draft.move(command_id, Trigger.FENCE_REFUSED, body)
         return
     decision = Decision(
@@ -235,18 +238,6 @@ def _unapproved(drive: Drive, draft: Draft, command_id: str, reason: Refusal, bo
         review=ReviewKind.CONFLICT,
     )
     apply(draft, command_id, decision, drive.horizon(draft.saga))
-
-
-def approval_statement(approval: Approval, approver: str) -> bytes:
-    """What an operator's key signs: who approves which hash of which command, once."""
-    body = {
-        "approval_id": approval.approval_id,
-        "command_id": approval.root_id,
-        "content_hash": approval.content_hash,
-        "request_digest": approval.request_digest,
-        "approver": approver,
-    }
-    return canonical(body).encode()
 
 
 def subject_of(approval: Approval) -> dict[str, Any]:

@@ -6,13 +6,13 @@ an operator's key and binds one content hash; the caller verifies the key, this 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from capabilities.revocation import RevocationEffect, RevocationScope
+from execution.approvers import proposed
 from execution.authority import hold_scope
 from execution.core.command import Approval, Review, Saga
 from execution.core.draft import Draft, Unit
@@ -87,7 +87,8 @@ class Operations:
                 raise OperationRefused("hash_differs", f"what is asked for now is {approval.content_hash}")
             if approval.expires_at_ms <= draft.now_ms:
                 raise OperationRefused("approval_expired")
-            _check_approver(saga, operator)
+            if proposed(saga, (operator,)):
+                raise OperationRefused("proposer_cannot_approve")
             decided = replace(
                 approval,
                 state=ApprovalState.APPROVED,
@@ -295,17 +296,6 @@ def _decidable(saga: Saga) -> Approval:
     if saga.root.ending is not None:
         raise OperationRefused("too_late", f"it is ending: {saga.root.ending}")
     return newest
-
-
-def _check_approver(saga: Saga, operator: str) -> None:
-    """Nobody approves what they proposed, whatever alias they use; but where there is nobody else."""
-    params = json.loads(saga.root.params)
-    if not params["four_eyes"]:
-        return
-    chain = {saga.root.principal, *params["chain"]}
-    aliases = {name.rpartition(":")[2].casefold() for name in chain} | {name.casefold() for name in chain}
-    if operator.casefold() in aliases or operator.rpartition(":")[2].casefold() in aliases:
-        raise OperationRefused("proposer_cannot_approve")
 
 
 def _check_reason(reason: str) -> None:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from execution.approvers import Approvers
 from execution.bus.memory import MemoryBus
 from execution.catalog import Catalog
 from execution.doubts import Doubts
@@ -49,6 +50,7 @@ class Worker:
         owner: str,
         installation: str,
         incarnation: str,
+        approvers: Approvers,
         bus: MemoryBus | None = None,
         pace: Pace | None = None,
     ) -> None:
@@ -73,6 +75,7 @@ class Worker:
             owner=owner,
             installation=installation,
             incarnation=incarnation,
+            approvers=approvers,
         )
 
     def wake(self, root_id: str) -> None:

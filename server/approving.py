@@ -10,22 +10,25 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rich.console import RenderableType
 
 from capabilities import base64url
-from capabilities.keys import OperatorKey, decode_operator_key, sign_approval, verify_approval
+from capabilities.keys import OperatorKey, sign_approval
+from execution.approvers import approval_statement, invalid
 from execution.core.command import Approval, Saga
 from execution.core.states import Verdict
-from execution.gates import approval_statement, subject_of
+from execution.gates import subject_of
 from execution.operations import OperationRefused
 from execution.store import artifacts
 from server.app import Installation
 from server.cli.output import CommandFailed, Exit, fields, line
 from server.comparing import unified
+from server.operators import approvers_of, check_role
 from server.results import moment
+from server.roles import Verb
 
 _AUTH: Final = frozenset({"proposer_cannot_approve"})
 _FIXES: Final = {
@@ -36,6 +39,9 @@ _FIXES: Final = {
     "already_ended": "See `remit why`.",
     "approval_expired": "It was not approved in time; propose it again.",
     "proposer_cannot_approve": "Somebody else must approve it.",
+    "unknown_approver": "The configured key of that operator cannot be read: see `remit doctor`.",
+    "not_what_was_shown": "Somebody changed the journal: see `remit verify`.",
+    "bad_signature": "That key is not the one that is configured for its name.",
     "not_held": "See `remit freeze ls`.",
     "too_late": "Publish a correction as the next version instead.",
     "verdict_not_offered": "See `remit review show`.",
@@ -54,7 +60,7 @@ class Shown:
     subject: dict[str, Any]
     proposed: str
     live: str | None
-    chain: tuple[str, ...]
+    saga: Saga
 
     def document(self) -> dict[str, Any]:
         """For programs."""
@@ -93,27 +99,28 @@ async def pending(at: Installation, command_id: str) -> Shown:
         subject=subject,
         proposed=await _text(at, subject.get("content_ref", "")),
         live=await _live(at, saga),
-        chain=(saga.root.principal, *json.loads(saga.root.params)["chain"]),
+        saga=saga,
     )
 
 
 async def approve(at: Installation, shown: Shown, content_hash: str, key: OperatorKey) -> Approval:
     """Sign and record it."""
-    operator = f"operator:{key.name}"
-    configured = at.config.settings.operator.get(key.name)
-    if configured is None:
+    operator, settings = f"operator:{key.name}", at.config.settings
+    if key.name not in settings.operator:
         fix = f"Add [operator.{key.name}] with the public half of the key, or use a key that is configured."
         raise CommandFailed("unknown_operator", f"No operator {key.name} is configured.", fix, Exit.AUTH)
-    statement = approval_statement(shown.approval, operator)
-    signature = sign_approval(key, statement)
-    verify_approval(decode_operator_key(key.name, configured.key), statement, signature)
-    _check_aliases(at, shown, key.name)
+    check_role(settings, key.name, Verb.APPROVE)
+    signature = base64url.encode(sign_approval(key, approval_statement(shown.approval, operator)))
+    signed = replace(shown.approval, decided_by=operator, signature=signature)
+    why = invalid(signed, shown.saga, approvers_of(settings))
+    if why is not None:
+        raise CommandFailed(why, f"Nothing was approved: {why.replace('_', ' ')}.", _FIXES[why], Exit.AUTH)
     async with operating():
         return await at.operations().approve(
             shown.approval.root_id,
             content_hash=content_hash,
             operator=operator,
-            signature=base64url.encode(signature),
+            signature=signature,
         )
 
 
@@ -165,15 +172,6 @@ def _image(subject: dict[str, Any]) -> str | None:
 
 def _listed(values: object) -> str | None:
     return ", ".join(map(str, values)) or None if isinstance(values, list) else None
-
-
-def _check_aliases(at: Installation, shown: Shown, name: str) -> None:
-    """An operator who also acts as an agent does not approve what that agent proposed."""
-    aliases = {alias.removeprefix("agent:") for alias in at.config.settings.operator[name].aliases}
-    if aliases & {link.rpartition(":")[2] for link in shown.chain}:
-        raise CommandFailed(
-            "proposer_cannot_approve", "You proposed this.", "Somebody else must approve it.", Exit.AUTH
-        )
 
 
 async def _live(at: Installation, saga: Saga) -> str | None:

@@ -201,6 +201,8 @@ key_file = "keys/{kid}.pem"
 [operator.{operator}]
 # Public half of operators/{operator}.pem. real: keep that file where no agent's process can read it.
 key = "{operator_key}"
+# What this operator may do. real: where there are several people, to each their own.
+roles = ["issue", "approve", "repair", "audit"]
 
 [site.blog]
 # real: address of your WordPress, a user with the role Editor, and an application password of that user.

@@ -9,6 +9,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from server.roles import Role
+
 Seconds = float
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -70,10 +72,12 @@ class IssuerSection(Section):
 
 
 class OperatorSection(Section):
-    """A person who may approve. `key` is the public half (`ed25519:…`); `aliases` are agents they also act as."""
+    """A person who acts here. `key` is the public half (`ed25519:…`); `aliases` are agents they also act as; `roles`
+    (`server.roles`) are what they may do: everything, unless it is said."""
 
     key: str
     aliases: tuple[str, ...] = ()
+    roles: tuple[Role, ...] = tuple(Role)
 
 
 class Require(Section):

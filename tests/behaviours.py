@@ -88,6 +88,14 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Under a revoked key or tenant nothing is sent, not even what would undo, until it is reinstated.",
             source="The security rules, section 2",
         ),
+        "approval.forged": Behaviour(
+            sentence="A yes that no operator who may approve has signed publishes nothing, whatever the database says.",
+            source="The security rules, section 4",
+        ),
+        "operator.roles": Behaviour(
+            sentence="Who lacks the role for a verb changes nothing with it.",
+            source="The security rules, section 4",
+        ),
         "keys.overlap": Behaviour(
             sentence="A rotated key's tokens are accepted until they have expired, and its private half goes then.",
             source="The security rules, section 1",

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from capabilities.jwks import KeySet, write_key_set
-from capabilities.keys import generate_operator_key, generate_signing_key, save_private_key
+from capabilities.keys import generate_signing_key, save_private_key
 from server.cli.main import run
+from tests.operators import key_of
 
 OPERATOR = "olivia"
 
@@ -78,7 +79,7 @@ def furnish(home: Path, *, installation: str, url: str, smtp_port: int, user: st
     """Configuration, keys and an operator for a journal and stand-ins that exist already."""
     for folder in ("keys", "operators", "secrets", "tokens"):
         (home / folder).mkdir(mode=0o700)
-    signing, key = generate_signing_key("acme-cap-2026-11-a"), generate_operator_key(OPERATOR)
+    signing, key = generate_signing_key("acme-cap-2026-11-a"), key_of(OPERATOR)
     save_private_key(signing, home / "keys" / f"{signing.kid}.pem")
     write_key_set(home / "keys" / "jwks.json", KeySet.of([signing.verification_key()]))
     save_private_key(key, home / "operators" / f"{OPERATOR}.pem")

@@ -13,6 +13,7 @@ from execution.operations import Operations
 from execution.simulation.chance import SeededChance, VirtualClock, seeded
 from execution.simulation.disk import Disk, Side, store_of
 from execution.simulation.loop import Process, VirtualLoop
+from execution.simulation.people import APPROVERS
 from execution.status import StatusReader
 from execution.store.writer import Store
 from execution.worker import Worker
@@ -172,6 +173,7 @@ class Fleet:
             owner=process.name,
             installation="inst_simulation",
             incarnation="inc_1",
+            approvers=APPROVERS,
             bus=bus,
         )
         task = at.loop.spawn(process, _run(worker))

@@ -8,6 +8,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from capabilities import base64url
+from capabilities.keys import OperatorKey, sign_approval
+from execution.approvers import Approver, approval_statement
 from execution.core.command import Approval, Review
 from execution.core.draft import Unit
 from execution.core.states import ApprovalState, ReviewKind, Settlement, Verdict
@@ -20,6 +25,9 @@ if TYPE_CHECKING:
     from execution.simulation.run import Schedule
 
 OPERATOR: Final = "op:ann"
+_KEY: Final = OperatorKey(name="ann", private=Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
+APPROVERS: Final = {OPERATOR: Approver(key=_KEY.public_key())}
+"""Whom the workers believe."""
 RULINGS_MAX: Final = 5
 """How often the operator tries to answer one question."""
 LOOKS_MAX: Final = 40
@@ -73,9 +81,10 @@ class People:
         await self._approve_as(approval, approval.content_hash)
 
     async def _approve_as(self, approval: Approval, content_hash: str) -> None:
+        signature = base64url.encode(sign_approval(_KEY, approval_statement(approval, OPERATOR)))
         await self._actors.insist(
             lambda gateway: gateway.operations.approve(
-                approval.root_id, content_hash=content_hash, operator=OPERATOR, signature="signed"
+                approval.root_id, content_hash=content_hash, operator=OPERATOR, signature=signature
             )
         )
 

@@ -37,14 +37,15 @@ class Refusal(StrEnum):
     """Why a fence refuses.
 
     HELD: a freeze, or a revoked key or tenant; holds everything, even what may finish after the pivot. REVOKED: the
-    token, decision, agent or client. GRANT_LAPSED: the grant ended, or there is none. NOT_ITS_TURN: the site had
-    another scheduled publication too shortly before.
+    token, decision, agent or client. APPROVAL_INVALID: nobody who may approve signed it. GRANT_LAPSED: the grant ended,
+    or there is none. NOT_ITS_TURN: the site had another scheduled publication too shortly before.
     """
 
     HELD = "HELD"
     REVOKED = "REVOKED"
     GRANT_LAPSED = "GRANT_LAPSED"
     APPROVAL_MISSING = "APPROVAL_MISSING"
+    APPROVAL_INVALID = "APPROVAL_INVALID"
     APPROVAL_DIFFERS = "APPROVAL_DIFFERS"
     POLICY_CHANGED = "POLICY_CHANGED"
     NOT_ITS_TURN = "NOT_ITS_TURN"

@@ -15,6 +15,7 @@ from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOpt
 from server.cli.output import CommandFailed, Exit, Output, fields, line, table
 from server.cli.revoking import REVOKED, revoke_any
 from server.client_config import Host, Way
+from server.roles import Verb
 
 if TYPE_CHECKING:
     from capabilities.issuer import TokenRequest
@@ -88,7 +89,9 @@ def issue(
     )
     limits = {"ttl_s": seconds(ttl), "uses": uses, "open_commands_max": open_commands, "repeat": repeat}
     shown = Shown(out=out, host=host, way=way, url=url, as_json=as_json)
-    with_installation(home, lambda at: _issue(at, wanted, limits, decision, shown, watch, acting(at, operator)))
+    with_installation(
+        home, lambda at: _issue(at, wanted, limits, decision, shown, watch, acting(at, operator, Verb.TOKEN_ISSUE))
+    )
 
 
 async def _issue(
@@ -230,7 +233,7 @@ def revoke(
     """Withdraw a token and what was accepted under it: `remit revoke token`."""
     from capabilities.revocation import RevocationKind
 
-    revoke_any(RevocationKind.TOKEN, token_id, reason, operator, home, as_json)
+    revoke_any(RevocationKind.TOKEN, token_id, reason, operator, home, as_json, Verb.TOKEN_REVOKE)
 
 
 @decisions.command("open")
@@ -255,7 +258,9 @@ def open_(
     wanted = Wanted(agent=_agent(agent), intents=intents, site=site, article=article, evidence=evidence)
 
     async def work(at: Installation) -> None:
-        dec = await open_decision(at, wanted, by=acting(at, operator), tokens=budget, uses=uses, days=days)
+        dec = await open_decision(
+            at, wanted, by=acting(at, operator, Verb.DECISION_OPEN), tokens=budget, uses=uses, days=days
+        )
         Output(as_json).show({"decision_id": dec}, line(f"Opened {dec}."))
 
     with_installation(home, work)
@@ -293,8 +298,8 @@ def close(
     from execution.store import authority
 
     async def work(at: Installation) -> None:
+        by, now_ms = acting(at, operator, Verb.DECISION_CLOSE), at.clock.now_ms()
         await _decision(at, decision_id)
-        by, now_ms = acting(at, operator), at.clock.now_ms()
         closed = await at.store.transact(lambda conn: authority.close_decision(conn, decision_id, by=by, now_ms=now_ms))
         text = f"{decision_id} is closed." if closed else f"{decision_id} was closed already."
         Output(as_json).show({"decision_id": decision_id, "closed": True, "fresh": closed}, line(text))

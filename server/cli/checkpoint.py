@@ -10,6 +10,7 @@ import typer
 
 from server.cli.options import HomeOption, JsonOption, OperatorOption, acting, with_installation
 from server.cli.output import CommandFailed, Output, fields, line, table
+from server.roles import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -45,7 +46,7 @@ def write(
         from server import checkpoints
 
         if restart:
-            acting(at, operator)
+            acting(at, operator, Verb.CHECKPOINT)
         made, _ = await _signing(checkpoints.write_checkpoint(at, restart=restart))
         data = {
             "size": made.size,

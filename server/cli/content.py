@@ -10,6 +10,7 @@ import typer
 
 from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
 from server.cli.output import CommandFailed, Exit, Output, line, on_terminal
+from server.roles import Verb
 
 if TYPE_CHECKING:
     from execution.store.connection import Connection
@@ -33,6 +34,7 @@ def put(
     format_: Annotated[
         str, typer.Option("--format", help="What a text is: markdown, html or blocks. Images are recognised.")
     ] = "markdown",
+    operator: OperatorOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -52,6 +54,7 @@ def put(
         raise _too_large(file.stat().st_size, IMAGE_BYTES_MAX)
 
     async def work(at: Installation) -> None:
+        acting(at, operator, Verb.ARTIFACT_PUT)
         content, now_ms = file.read_bytes(), at.clock.now_ms()
         media_type, limit = _kind(content, MEDIA_TYPES[format_])
 
@@ -137,7 +140,7 @@ def erase(
         from execution.store.condition import empty_log
         from server.approving import operating
 
-        digest, by = await _digest(at, ref), acting(at, operator)
+        by, digest = acting(at, operator, Verb.ARTIFACT_ERASE), await _digest(at, ref)
         _confirm(digest, yes=yes, as_json=as_json)
         async with operating():
             concerned = await erase_content(at.store, at.clock, digest, operator=by, reason=reason)

@@ -13,6 +13,7 @@ import typer
 
 from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
 from server.cli.output import CommandFailed, Exit, Output, line, on_terminal, table
+from server.roles import Verb
 
 if TYPE_CHECKING:
     from capabilities.keys import OperatorKey
@@ -90,7 +91,7 @@ def reject(
         from server.approving import operating
 
         async with operating():
-            await at.operations().reject(command, operator=acting(at, operator), reason=reason)
+            await at.operations().reject(command, operator=acting(at, operator, Verb.REJECT), reason=reason)
         Output(as_json).show({"command_id": command, "rejected": True}, line(f"{command} is rejected; it unwinds."))
 
     with_installation(home, work)
@@ -109,7 +110,7 @@ def cancel(
         from server.approving import operating
 
         async with operating():
-            await at.operations().cancel(command, operator=acting(at, operator), reason=reason)
+            await at.operations().cancel(command, operator=acting(at, operator, Verb.CANCEL), reason=reason)
         Output(as_json).show({"command_id": command, "cancelled": True}, line(f"{command} is cancelled; it unwinds."))
 
     with_installation(home, work)
@@ -128,7 +129,7 @@ def hold(
         from server.approving import operating
 
         async with operating():
-            await at.operations().hold(command, operator=acting(at, operator), reason=reason)
+            await at.operations().hold(command, operator=acting(at, operator, Verb.HOLD), reason=reason)
         Output(as_json).show({"command_id": command, "held": True}, line(f"{command} is held until `remit resume`."))
 
     with_installation(home, work)
@@ -143,7 +144,7 @@ def resume(
         from server.approving import operating
 
         async with operating():
-            await at.operations().resume(command, operator=acting(at, operator))
+            await at.operations().resume(command, operator=acting(at, operator, Verb.RESUME))
         Output(as_json).show({"command_id": command, "held": False}, line(f"{command} goes on."))
 
     with_installation(home, work)
@@ -165,7 +166,7 @@ def freeze_on(
     named = _restriction(kind, name)
 
     async def work(at: Installation) -> None:
-        by, now_ms = acting(at, operator), at.clock.now_ms()
+        by, now_ms = acting(at, operator, Verb.FREEZE_ON), at.clock.now_ms()
         _check_known(at, kind, name)
         fresh = await at.store.transact(
             lambda conn: authority.restrict(conn, named, reason=reason, by=by, now_ms=now_ms)
@@ -177,7 +178,11 @@ def freeze_on(
 
 @freeze.command("off")
 def freeze_off(
-    scope: ScopeOption = None, everything: AllOption = False, home: HomeOption = None, as_json: JsonOption = False
+    scope: ScopeOption = None,
+    everything: AllOption = False,
+    operator: OperatorOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Let it go on."""
     from execution.store import authority
@@ -186,6 +191,7 @@ def freeze_off(
     named = _restriction(kind, name)
 
     async def work(at: Installation) -> None:
+        acting(at, operator, Verb.FREEZE_OFF)
         lifted = await at.store.transact(lambda conn: authority.lift(conn, named))
         if not lifted:
             _check_known(at, kind, name)

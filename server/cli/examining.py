@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from server.cli.commands import find
 from server.cli.options import HomeOption, JsonOption, OperatorOption, acting, duration_s, with_installation
 from server.cli.output import Exit, Output, line, table
+from server.roles import Verb
 
 if TYPE_CHECKING:
     from execution.audit import AuditReport
@@ -67,7 +68,7 @@ def audit(
             commands_max=limit,
             pace_s=pace,
         )
-        report = await run_audit(at, wanted, actor=acting(at, operator) if open_reviews else None)
+        report = await run_audit(at, wanted, actor=acting(at, operator, Verb.AUDIT) if open_reviews else None)
         Output(as_json).show(report.document(), *_findings(report))
         return Exit.FAILED if report.findings else Exit.OK
 

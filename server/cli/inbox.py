@@ -9,6 +9,7 @@ import typer
 
 from server.cli.options import HomeOption, JsonOption, OperatorOption, acting, with_installation
 from server.cli.output import CommandFailed, Exit, Output, line, table
+from server.roles import Verb
 
 if TYPE_CHECKING:
     from execution.store.inbox import Delivery
@@ -61,7 +62,7 @@ def add(
     async def work(at: Installation) -> None:
         said = "\n".join((says, command or "", step or "", message or "", code, note))
         fact = Inbound(
-            source=acting(at, operator),
+            source=acting(at, operator, Verb.INBOX_ADD),
             delivery_id=delivery or f"seen-{hashlib.sha256(said.encode()).hexdigest()[:16]}",
             says=Says(says),
             code=code,

@@ -8,6 +8,7 @@ import typer
 
 from server.cli.options import HomeOption, JsonOption, OperatorOption, acting, with_installation
 from server.cli.output import CommandFailed, Exit, Output, fields, line, table
+from server.roles import Verb
 
 if TYPE_CHECKING:
     from server.app import Installation
@@ -46,7 +47,7 @@ def rotate(operator: OperatorOption = None, home: HomeOption = None, as_json: Js
     from server.results import moment
 
     async def work(at: Installation) -> None:
-        by, now_s = acting(at, operator), at.clock.now_ms() // 1000
+        by, now_s = acting(at, operator, Verb.KEYS_ROTATE), at.clock.now_ms() // 1000
         done = rotating.rotate(at.config.home, now_s, by=by)
         data = {
             "kid": done.kid,
@@ -77,7 +78,7 @@ def retire(
     from server import rotating
 
     async def work(at: Installation) -> None:
-        acting(at, operator)
+        acting(at, operator, Verb.KEYS_RETIRE)
         try:
             rotating.retire(at.config.home, kid, at.clock.now_ms() // 1000, at_once=now)
         except rotating.RotationRefused as error:

@@ -11,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from server.app import Installation
+    from server.roles import Verb
 
 T = TypeVar("T")
 
@@ -53,13 +54,10 @@ def duration_s(text: str) -> int:
     return int(number) * _UNITS[unit]
 
 
-def acting(at: Installation, named: str | None) -> str:
-    """The operator who acts: the one that is named, else the only one this home knows."""
-    from server.cli.output import CommandFailed, Exit
+def acting(at: Installation, named: str | None, verb: Verb) -> str:
+    """The operator who acts: the one that is named, else the only one this home knows; and may they do that?"""
+    from server.operators import check_role, named_operator
 
-    known = sorted(at.config.settings.operator)
-    name = (named or "").removeprefix("operator:") or (known[0] if len(known) == 1 else "")
-    if name not in known:
-        fix = f"Use --operator with one of: {', '.join(known) or '(none is configured: add [operator.NAME])'}."
-        raise CommandFailed("unknown_operator", "It is not clear who acts.", fix, Exit.AUTH)
+    name = named_operator(at.config.settings, named)
+    check_role(at.config.settings, name, verb)
     return f"operator:{name}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from server.cli.options import HomeOption, JsonOption, OperatorOption, acting, with_installation
+from server.cli.options import HomeOption, JsonOption, OperatorOption, with_installation
 from server.cli.output import CommandFailed, Exit, Output, line, table
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def publish(
     async def work(at: Installation) -> Preview:
         from server import planning
 
-        return await planning.publication(at, given, acting(at, operator))
+        return await planning.publication(at, given, _whoever(at, operator))
 
     _show(home, as_json, work)
 
@@ -62,7 +62,7 @@ def withdraw(
     async def work(at: Installation) -> Preview:
         from server import planning
 
-        return await planning.withdrawal(at, command, acting(at, operator))
+        return await planning.withdrawal(at, command, _whoever(at, operator))
 
     _show(home, as_json, work)
 
@@ -79,9 +79,16 @@ def repeat(
     async def work(at: Installation) -> Preview:
         from server import planning
 
-        return await planning.repetition(at, command, acting(at, operator))
+        return await planning.repetition(at, command, _whoever(at, operator))
 
     _show(home, as_json, work)
+
+
+def _whoever(at: Installation, operator: str | None) -> str:
+    """Looking ahead needs no role, only a name."""
+    from server.operators import named_operator
+
+    return f"operator:{named_operator(at.config.settings, operator)}"
 
 
 @plan.command("show")

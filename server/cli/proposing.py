@@ -8,6 +8,7 @@ import typer
 
 from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
 from server.cli.output import Output, line
+from server.roles import Verb
 
 if TYPE_CHECKING:
     from server.app import Installation
@@ -33,7 +34,7 @@ def withdraw(
     async def work(at: Installation) -> None:
         from server import proposing
 
-        accepted = await proposing.withdraw(at, command, operator=acting(at, operator), reason=reason)
+        accepted = await proposing.withdraw(at, command, operator=acting(at, operator, Verb.WITHDRAW), reason=reason)
         data = {"command_id": accepted.command_id, "withdraws": command, "deduplicated": accepted.deduplicated}
         text = f"{accepted.command_id} takes it down once it is approved: `remit approve {accepted.command_id}`."
         known = f"It was asked for before: {accepted.command_id}; see `remit why {accepted.command_id}`."
@@ -54,7 +55,7 @@ def repeat(
     async def work(at: Installation) -> None:
         from server import proposing
 
-        accepted = await proposing.repeat(at, command, operator=acting(at, operator), reason=reason)
+        accepted = await proposing.repeat(at, command, operator=acting(at, operator, Verb.REPEAT), reason=reason)
         data = {"command_id": accepted.command_id, "repeats": command, "deduplicated": accepted.deduplicated}
         again = "It was repeated before" if accepted.deduplicated else "It is repeated"
         Output(as_json).show(data, line(f"{again}: {accepted.command_id}."))

@@ -8,6 +8,7 @@ import typer
 
 from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
 from server.cli.output import CommandFailed, Exit, Output, line, table
+from server.roles import Verb
 
 if TYPE_CHECKING:
     from execution.case import Case
@@ -79,7 +80,7 @@ def take(
     """Say that you look after it. What somebody else has taken stays theirs."""
 
     async def work(at: Installation) -> None:
-        by = acting(at, operator)
+        by = acting(at, operator, Verb.REVIEW_TAKE)
         await _assign(at, review_id, owner=by, by=by, take_over=False, as_json=as_json)
 
     with_installation(home, work)
@@ -96,8 +97,11 @@ def assign(
     """Give it to somebody, whoever had it."""
 
     async def work(at: Installation) -> None:
-        named = acting(at, owner)
-        await _assign(at, review_id, owner=named, by=acting(at, operator), take_over=True, as_json=as_json)
+        from server.operators import named_operator
+
+        by = acting(at, operator, Verb.REVIEW_ASSIGN)
+        named = f"operator:{named_operator(at.config.settings, owner)}"
+        await _assign(at, review_id, owner=named, by=by, take_over=True, as_json=as_json)
 
     with_installation(home, work)
 
@@ -131,7 +135,7 @@ def rule(
     chosen = _verdict(as_ or verdict or "")
 
     async def work(at: Installation) -> int:
-        by = acting(at, operator)
+        by = acting(at, operator, Verb.REVIEW_RULE)
         if review_id is not None:
             await _rule_one(at, review_id, chosen, by, reason, as_json=as_json)
             return Exit.OK

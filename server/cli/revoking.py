@@ -10,6 +10,7 @@ import typer
 from capabilities.revocation import RevocationKind
 from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
 from server.cli.output import CommandFailed, Exit, Output, line
+from server.roles import Verb
 
 if TYPE_CHECKING:
     from capabilities.revocation import RevocationScope
@@ -55,16 +56,22 @@ def revoke(
 
 
 def revoke_any(
-    kind: RevocationKind, name: str, reason: str, operator: str | None, home: Path | None, as_json: bool
+    kind: RevocationKind,
+    name: str,
+    reason: str,
+    operator: str | None,
+    home: Path | None,
+    as_json: bool,
+    verb: Verb = Verb.REVOKE,
 ) -> None:
     """The one way to revoke, whatever it is."""
 
     async def work(at: Installation) -> None:
         from server.approving import operating
 
-        scope = await _scope(at, kind, name)
+        by, scope = acting(at, operator, verb), await _scope(at, kind, name)
         async with operating():
-            met = await at.operations().revoke(scope, operator=acting(at, operator), reason=reason)
+            met = await at.operations().revoke(scope, operator=by, reason=reason)
         data = {
             "kind": kind.value,
             "name": name,
@@ -90,8 +97,8 @@ def reinstate(
     from execution.store import authority
 
     async def work(at: Installation) -> None:
+        acting(at, operator, Verb.REINSTATE)
         scope = await _scope(at, kind, name)
-        acting(at, operator)
         lifted = await at.store.transact(lambda conn: authority.lift(conn, authority.revocation(scope)))
         text = f"{kind} {name} is valid again." if lifted else f"{kind} {name} was not revoked."
         Output(as_json).show({"kind": kind.value, "name": name, "revoked": False, "fresh": lifted}, line(text))

@@ -12,7 +12,9 @@ from execution.moments import age
 from server.cli.output import fields, line, table
 from server.comparing import Compared
 from server.config import Config
+from server.operators import having
 from server.results import moment
+from server.roles import Role
 
 
 def document_of(case: Case, compared: tuple[Compared, ...], config: Config) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def document_of(case: Case, compared: tuple[Compared, ...], config: Config) -> d
         "owner": found.owner,
         "opened_at_ms": found.opened_at_ms,
         "age_s": case.age_s,
-        "may_rule": sorted(config.settings.operator),
+        "may_rule": list(having(config.settings, Role.REPAIR)),
         "facts": dict(case.facts),
         "compared": [asdict(each) for each in compared],
         "versions": dict(case.versions),

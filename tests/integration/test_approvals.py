@@ -16,6 +16,7 @@ from execution.operations import OperationRefused
 from execution.proposal import Proposal
 from tests.integration.passage import CANCEL, CREATE, PUBLISH, RECORD, STAGE, TRASH
 from tests.integration.world import World, proposal
+from tests.operators import signed
 
 OPERATOR = "operator:olivia"
 
@@ -62,7 +63,7 @@ async def test_the_bytes_of_the_request_that_publishes_are_bound(world: World) -
 async def test_another_hash_than_the_one_asked_for_is_refused(world: World) -> None:
     command_id = await world.until_approval()
     with pytest.raises(OperationRefused, match="hash_differs"):
-        await world.operations.approve(command_id, content_hash="0" * 64, operator=OPERATOR, signature="signed")
+        await world.operations.approve(command_id, content_hash="0" * 64, operator=OPERATOR, signature="any")
     assert (await world.settle(command_id)).state == "AWAITING_APPROVAL"
 
 
@@ -96,7 +97,10 @@ async def test_of_two_approvers_at_the_same_moment_the_second_learns_who_was_fir
         async def approve(operations: Any, operator: str) -> str:
             try:
                 await operations.approve(
-                    command_id, content_hash=approval.content_hash, operator=operator, signature="signed"
+                    command_id,
+                    content_hash=approval.content_hash,
+                    operator=operator,
+                    signature=signed(approval, operator),
                 )
             except OperationRefused as refused:
                 return str(refused)
@@ -119,7 +123,10 @@ async def test_a_used_approval_cannot_be_used_again(world: World) -> None:
     await world.settle(command_id)
     with pytest.raises(OperationRefused, match="already_decided: CONSUMED by operator:olivia"):
         await world.operations.approve(
-            command_id, content_hash=approval.content_hash, operator="operator:pat", signature="signed"
+            command_id,
+            content_hash=approval.content_hash,
+            operator="operator:pat",
+            signature=signed(approval, "operator:pat"),
         )
     assert (await world.settle(command_id)).state == "SUCCESS"
     assert world.passage.sent.count(PUBLISH) == 1
@@ -196,7 +203,7 @@ async def test_what_is_being_cancelled_is_not_approved_any_more(world: World) ->
     await world.operations.cancel(command_id, operator=OPERATOR, reason="stop")
     with pytest.raises(OperationRefused, match="too_late"):
         await world.operations.approve(
-            command_id, content_hash=approval.content_hash, operator=OPERATOR, signature="signed"
+            command_id, content_hash=approval.content_hash, operator=OPERATOR, signature=signed(approval, OPERATOR)
         )
     assert (await world.settle(command_id)).ending == "cancelled"
 
@@ -207,7 +214,7 @@ async def test_nobodys_yes_in_time_unwinds_with_the_reason(world: World) -> None
     world.clock.move_on(72 * 3600 + 1)
     with pytest.raises(OperationRefused, match="approval_expired"):
         await world.operations.approve(
-            command_id, content_hash=approval.content_hash, operator=OPERATOR, signature="signed"
+            command_id, content_hash=approval.content_hash, operator=OPERATOR, signature=signed(approval, OPERATOR)
         )
     view = await world.settle(command_id)
     assert (view.state, view.ending) == ("COMPENSATED", "approval_expired")

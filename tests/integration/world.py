@@ -53,6 +53,7 @@ from execution.worker import Worker
 from server.outside import StoredArtifacts
 from tests.integration.honesty import Reality, check_honest
 from tests.integration.passage import Archive, Cache, Checks, Mail, Passage, Publications, Site
+from tests.operators import Known, signed
 
 INSTALLATION: Final = "inst_01kb9zq3m4n5p6q7r8s9t0v1w2"
 ROUNDS_MAX: Final = 200
@@ -262,7 +263,10 @@ class World:
     async def approve(self, command_id: str, operator: str = "operator:olivia") -> Approval:
         _, approval = await self.operations.pending(command_id)
         return await self.operations.approve(
-            command_id, content_hash=approval.content_hash, operator=operator, signature="signed"
+            command_id,
+            content_hash=approval.content_hash,
+            operator=operator,
+            signature=signed(approval, operator),
         )
 
     async def published(self, offered: Proposal | None = None, proposer: Proposer = PROPOSER) -> str:
@@ -425,6 +429,7 @@ async def _process(
         owner=owner,
         installation=identity.installation,
         incarnation=identity.incarnation,
+        approvers=Known(),
     )
     return Process(
         store=store,

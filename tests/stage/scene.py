@@ -33,6 +33,7 @@ from server import approving
 from server.app import Installation, SystemClock, Ulids, opened
 from server.config import CONFIG_NAME, Config, load_config
 from server.home import create_home
+from server.operators import approvers_of
 from server.outside import outside_of
 from server.publishing import catalog_of
 from tests.pictures import png
@@ -115,6 +116,7 @@ def new_worker(at: Installation, ports: Ports, owner: str, dress: Callable[[Perf
         owner=owner,
         installation=at.identity.installation,
         incarnation=at.identity.incarnation,
+        approvers=approvers_of(at.config.settings),
         bus=MemoryBus(),
     )
     worker.env = replace(worker.env, performer=dress(worker.env.performer))
