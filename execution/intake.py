@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from capabilities.issuer import RiskClass
 from execution.authority import stop_scopes
 from execution.catalog import Catalog, Intent, Plan, Previous
 from execution.core.command import Command
@@ -177,7 +178,8 @@ class Intake:
             return None
         if judged.known is not None:
             return _replayed(judged.known)
-        self._spend(conn, incoming.proposer)
+        self._spend(conn, incoming.proposer, judged.decision)
+        incoming = replace(incoming, proposer=_beside_whoever_decided(judged.decision, incoming.proposer))
         self._store_content(conn, incoming)
         for root in judged.giving_way:
             self._supersede(conn, root, incoming)
@@ -213,8 +215,9 @@ class Intake:
         gives_way = giving_way(history, incoming.intent, proposal.version, self._catalog)
         self._check_schedule(incoming)
         self._check_open(conn, proposer)
+        decision = self._open_decision(conn, proposer)
         key = replace(incoming.key, generation=incoming.key.generation + generation)
-        return Judged(incoming=incoming, key=key, giving_way=gives_way)
+        return Judged(incoming=incoming, key=key, giving_way=gives_way, decision=decision)
 
     def _stopped_by(self, conn: Connection, incoming: Incoming) -> tuple[str, ...]:
         """Restrictions in force. A revoked caller learns nothing; a freeze stops new work, not answers to replays."""
@@ -270,8 +273,22 @@ class Intake:
         if open_now >= limit:
             raise IntakeRefused("too_many_open_commands", limit=limit, actual=open_now, retryable=True)
 
-    def _spend(self, conn: Connection, proposer: Proposer) -> None:
-        """Count one use of the token."""
+    def _open_decision(self, conn: Connection, proposer: Proposer) -> authority.Decision | None:
+        """The decision behind a token; None when this journal does not hold it (its issuer lives elsewhere), or an
+        operator proposes. Closed, over or spent, it carries nothing new."""
+        found = None if proposer.operator else authority.find_decision(conn, proposer.decision_id)
+        if found is None:
+            return None
+        if found.closed_at_ms is not None or found.valid_until_ms <= self._clock.now_ms():
+            raise IntakeRefused("decision_closed")
+        if found.uses >= found.uses_max:
+            raise IntakeRefused("decision_exhausted", limit=found.uses_max)
+        return found
+
+    def _spend(self, conn: Connection, proposer: Proposer, decision: authority.Decision | None) -> None:
+        """Count one use of the decision and of the token."""
+        if decision is not None and not authority.spend_use(conn, decision.decision_id, self._clock.now_ms()):
+            raise IntakeRefused("decision_closed")
         if proposer.max_uses is not None and not authority.use_token(
             conn,
             iss=proposer.issuer,
@@ -317,6 +334,13 @@ class Intake:
             deduplicated=False,
             original_at_ms=now,
         )
+
+
+def _beside_whoever_decided(decision: authority.Decision | None, proposer: Proposer) -> Proposer:
+    """Where the risk is high four eyes are asked for: whoever opened the decision does not approve what follows."""
+    if decision is None or decision.risk_class != RiskClass.HIGH:
+        return proposer
+    return replace(proposer, chain=(*proposer.chain, decision.opened_by))
 
 
 def _same_meaning(known: Command, incoming: Incoming) -> None:

@@ -40,12 +40,13 @@ class Incoming:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """What is to become of a proposal. known: the command that it already is; else `key` is its own, and `giving_way`
-    are the roots that turn back for it."""
+    are the roots that turn back for it, and `decision` what it is proposed under."""
 
     incoming: Incoming
     key: BusinessKey
     known: Command | None = None
     giving_way: tuple[Command, ...] = ()
+    decision: authority.Decision | None = None
 
 
 def new_saga(incoming: Incoming, key: BusinessKey, policy: str, now: int, ids: Ids) -> Saga:

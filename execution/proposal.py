@@ -96,8 +96,8 @@ class IntakeRefused(Exception):
 
     Codes: idempotency_conflict (with `differing` field names), already_proposed (another principal's; `command_id` only
     when the caller's query scope covers it), token_exhausted, revoked, frozen, stale_version, earlier_version_in_doubt,
-    withdrawal_under_way, not_live, too_many_open_commands,
-    repeat_not_granted, repeat_of_unknown, repeat_of_not_newest, not_repeatable_yet, payload_missing, not_an_image,
+    withdrawal_under_way, not_live, too_many_open_commands, decision_closed, decision_exhausted, repeat_not_granted,
+    repeat_of_unknown, repeat_of_not_newest, not_repeatable_yet, payload_missing, not_an_image,
     unknown_site, schedule_beyond_grant, schedule_missed, unknown_intent, policy_refused.
     """
 

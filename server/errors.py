@@ -41,6 +41,8 @@ _FIXES: Final[Mapping[str, str]] = MappingProxyType(
         "repeat_not_granted": "The token does not allow repeating. Ask for one that does (`token issue --repeat`).",
         "limit_exceeded": "Send less than the limit.",
         "token_exhausted": "The token's uses are spent. " + _ASK_ANEW,
+        "decision_closed": "The decision behind this token is over. Stop, and tell the person you work for.",
+        "decision_exhausted": "The decision behind this token allows no more proposals. Tell the person you work for.",
         "too_many_open_commands": "Wait until an earlier command ends (query_command_status), then call again.",
         "rate_limited": "Ask less often: wait for `retry_after_s`.",
         "idempotency_conflict": "This article version was already proposed with other values. Use the next version "

@@ -50,6 +50,7 @@ class Wanted:
     article: str = "*"
     any_query: bool = False
     evidence: str = ""
+    risk: RiskClass = RiskClass.MEDIUM
 
 
 async def open_decision(at: Installation, wanted: Wanted, *, by: str, tokens: int, uses: int, days: float) -> str:
@@ -63,7 +64,7 @@ async def open_decision(at: Installation, wanted: Wanted, *, by: str, tokens: in
         intents=canonical([intent.value for intent in wanted.intents]),
         resources=canonical([*resources, *(patterns(at, wanted) if wanted.intents else ())]),
         evidence=canonical([wanted.evidence] if wanted.evidence else []),
-        risk_class=RiskClass.MEDIUM.value,
+        risk_class=wanted.risk.value,
         policy_hash=(await at.store.read(authority.authority)).policy_hash,
         outcome=Outcome.APPROVED.value,
         opened_at_ms=now_ms,

@@ -88,6 +88,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Under a revoked key or tenant nothing is sent, not even what would undo, until it is reinstated.",
             source="The security rules, section 2",
         ),
+        "decision.closed": Behaviour(
+            sentence="Under a decision that was closed nothing is accepted any more, though its tokens are out.",
+            source="The security rules, section 2",
+        ),
         "approval.forged": Behaviour(
             sentence="A yes that no operator who may approve has signed publishes nothing, whatever the database says.",
             source="The security rules, section 4",

@@ -35,6 +35,9 @@ class RestrictionKind(StrEnum):
 
 FROZEN_ALL: Final = "freeze:all"
 _GRANT: Final = Query(select(schema.GRANTS).where(schema.GRANTS.c.root_id == bindparam("root_")), "root_")
+_DECISION: Final = Query(
+    select(schema.DECISIONS).where(schema.DECISIONS.c.decision_id == bindparam("decision_")), "decision_"
+)
 _RESTRICTIONS: Final = Query(
     select(schema.RESTRICTIONS).order_by(schema.RESTRICTIONS.c.since_ms.desc(), schema.RESTRICTIONS.c.scope)
 )
@@ -266,8 +269,8 @@ def open_decision(conn: Connection, decision: Decision) -> None:
 
 def find_decision(conn: Connection, decision_id: str) -> Decision | None:
     """The decision with that id."""
-    row = conn.execute(select(schema.DECISIONS).where(schema.DECISIONS.c.decision_id == decision_id)).first()
-    return None if row is None else Decision(**row._mapping)
+    row = _DECISION.first(conn, decision_id)
+    return None if row is None else Decision(**dict(zip(schema.DECISIONS.columns.keys(), row, strict=True)))
 
 
 def decisions(conn: Connection, tenant: str, limit: int = PAGE_MAX) -> tuple[Decision, ...]:

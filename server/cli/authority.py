@@ -18,7 +18,7 @@ from server.client_config import Host, Way
 from server.roles import Verb
 
 if TYPE_CHECKING:
-    from capabilities.issuer import TokenRequest
+    from capabilities.issuer import RiskClass, TokenRequest
     from execution.store.authority import Decision
     from server.app import Installation
     from server.issuing import Wanted
@@ -144,6 +144,26 @@ def _warn_about_operators(at: Installation, wanted: Wanted) -> None:
         )
 
 
+def _risk(name: str) -> RiskClass:
+    from capabilities.issuer import RiskClass
+
+    try:
+        return RiskClass(name)
+    except ValueError:
+        known = ", ".join(RiskClass)
+        raise CommandFailed("usage", "There is no such risk class.", f"Known: {known}.", Exit.USAGE) from None
+
+
+def _check_others_approve(at: Installation, wanted: Wanted, by: str) -> None:
+    """What only its opener could approve would wait for ever."""
+    from capabilities.issuer import RiskClass
+    from server.operators import approvers_of
+
+    if wanted.risk is RiskClass.HIGH and wanted.intents and not set(approvers_of(at.config.settings)) - {by}:
+        fix = "Add another [operator.NAME] with the role approve, or open it with --risk medium."
+        raise CommandFailed("nobody_else_approves", "At high risk somebody else must approve.", fix, Exit.AUTH)
+
+
 def _request(at: Installation, decision: Decision, wanted: Wanted, limits: dict[str, Any]) -> TokenRequest:
     from capabilities.issuer import Permission, TokenRequest
     from server import issuing
@@ -246,6 +266,7 @@ def open_(
     uses: Annotated[int, typer.Option("--uses", min=1, help="How many proposals over all of them.")] = 100,
     days: Annotated[float, typer.Option("--days", min=0.001, max=365)] = 7,
     evidence: Annotated[str, typer.Option("--evidence", help="Why: a reference that a person can follow.")] = "",
+    risk: Annotated[str, typer.Option("--risk", help="low, medium, or high: its opener cannot approve.")] = "medium",
     operator: OperatorOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -255,12 +276,14 @@ def open_(
     from server.issuing import Wanted, open_decision
 
     intents = (_intent(intent),) if intent else (Intent.PUBLISH,)
-    wanted = Wanted(agent=_agent(agent), intents=intents, site=site, article=article, evidence=evidence)
+    wanted = Wanted(
+        agent=_agent(agent), intents=intents, site=site, article=article, evidence=evidence, risk=_risk(risk)
+    )
 
     async def work(at: Installation) -> None:
-        dec = await open_decision(
-            at, wanted, by=acting(at, operator, Verb.DECISION_OPEN), tokens=budget, uses=uses, days=days
-        )
+        by = acting(at, operator, Verb.DECISION_OPEN)
+        _check_others_approve(at, wanted, by)
+        dec = await open_decision(at, wanted, by=by, tokens=budget, uses=uses, days=days)
         Output(as_json).show({"decision_id": dec}, line(f"Opened {dec}."))
 
     with_installation(home, work)
@@ -294,7 +317,7 @@ def show_decision(decision_id: str, home: HomeOption = None, as_json: JsonOption
 def close(
     decision_id: str, operator: OperatorOption = None, home: HomeOption = None, as_json: JsonOption = False
 ) -> None:
-    """No more tokens under it. Tokens already issued live at most 15 minutes; `token revoke` ends one at once."""
+    """No more tokens, and no more proposals with those that are out. What was accepted goes on (`remit revoke`)."""
     from execution.store import authority
 
     async def work(at: Installation) -> None:

@@ -26,6 +26,17 @@ async def test_a_token_is_good_for_its_uses_and_replays_are_free(home: Home) -> 
         assert spent["code"] == "token_exhausted"
 
 
+@pytest.mark.behaviour("decision.closed")
+async def test_a_decision_that_is_closed_takes_nothing_more_from_a_token_that_is_out(home: Home) -> None:
+    decision_id = home.issue("--uses", "5", "--open", "5")["decision_id"]
+    async with agent(home, "--no-worker") as writer:
+        first = await writer.propose(wait_seconds=0)
+        assert home.remit("decision", "close", decision_id).code == 0
+        refused = await writer.refused("propose_publish", **{**ARTICLE, "article_id": "article-0029"})
+        assert refused["code"] == "decision_closed"
+        assert answer(await writer.call("query_command_status", command_id=first["command_id"]))["done"] is False
+
+
 async def test_a_token_that_only_asks_sees_everything_and_proposes_nothing(home: Home) -> None:
     home.issue()
     async with agent(home, "--no-worker") as reader:

@@ -11,7 +11,7 @@ from execution.proposal import IntakeRefused
 from execution.recovery import doubt_everything
 from execution.store import authority
 from tests.integration.passage import CANCEL, CREATE, NOTIFY, PUBLISH, RECORD, STAGE, TRASH
-from tests.integration.world import PROPOSER, World, proposal
+from tests.integration.world import PROPOSER, World, decided, proposal
 
 REVOCATIONS = (
     "revoked:token:https://issuer.example tok_1",
@@ -376,6 +376,50 @@ async def test_a_replay_uses_nothing_and_a_spent_token_is_refused(world: World) 
         await world.propose(proposal(article="article-0029"), single)
     with pytest.raises(IntakeRefused, match="idempotency_conflict"):
         await world.propose(proposal(content="# Changed"), single)
+
+
+@pytest.mark.behaviour("decision.closed")
+async def test_a_decision_that_another_process_closes_accepts_nothing_more_and_what_was_accepted_goes_on(
+    world: World,
+) -> None:
+    decision = await decided(world)
+    first = await world.until_approval()
+    async with world.another() as console:
+        now_ms = world.clock.now_ms()
+        assert await console.store.transact(
+            lambda conn: authority.close_decision(conn, decision.decision_id, by="operator:pat", now_ms=now_ms)
+        )
+    with pytest.raises(IntakeRefused, match="decision_closed"):
+        await world.propose(proposal(article="article-0029"))
+    assert (await world.propose()).command_id == first, "a replay is the same command, whatever was decided since"
+    await world.approve(first)
+    assert (await world.settle(first)).live
+
+
+async def test_a_decision_is_over_with_its_time_and_with_its_uses(world: World) -> None:
+    await decided(world, uses_max=2)
+    for name in ("article-1", "article-2"):
+        await world.accepted(proposal(article=name))
+        await world.accepted(proposal(article=name))
+    with pytest.raises(IntakeRefused, match="decision_exhausted") as spent:
+        await world.propose(proposal(article="article-3"))
+    assert spent.value.limit == 2
+    kept = await world.store.hot(lambda conn: authority.find_decision(conn, PROPOSER.decision_id))
+    assert kept is not None
+    assert kept.uses == 2
+    world.clock.move_on(3_601)
+    with pytest.raises(IntakeRefused, match="decision_closed"):
+        await world.propose(proposal(article="article-3"))
+
+
+@pytest.mark.behaviour("law.four-eyes")
+async def test_at_high_risk_whoever_opened_the_decision_does_not_approve(world: World) -> None:
+    await decided(world, risk_class="high")
+    command_id = await world.until_approval()
+    with pytest.raises(OperationRefused, match="proposer_cannot_approve"):
+        await world.approve(command_id)
+    await world.approve(command_id, "operator:pat")
+    assert (await world.settle(command_id)).live
 
 
 async def test_open_commands_are_limited_and_an_ended_one_makes_room(world: World) -> None:

@@ -15,7 +15,7 @@ from execution.repeating import proposer_for, repetition_of
 from execution.sagas.withdraw_article import withdrawal_of
 from server.preview import foreseen, planned, shown
 from server.results import Preview
-from tests.integration.world import PROPOSER, World, proposal
+from tests.integration.world import PROPOSER, World, decided, proposal
 
 
 def html(**arguments: Any) -> Proposal:
@@ -153,6 +153,19 @@ async def _spent(world: World) -> tuple[Proposal, Proposer]:
     return proposal(article="article-0029"), once
 
 
+async def _under(world: World, **changed: Any) -> tuple[Proposal, Proposer]:
+    await decided(world, **changed)
+    return proposal(), PROPOSER
+
+
+async def _closed(world: World) -> tuple[Proposal, Proposer]:
+    return await _under(world, closed_at_ms=world.clock.now_ms(), closed_by="operator:olivia")
+
+
+async def _used_up(world: World) -> tuple[Proposal, Proposer]:
+    return await _under(world, uses=3, uses_max=3)
+
+
 async def _missed(world: World) -> tuple[Proposal, Proposer]:
     return proposal(publish_at="2020-01-01T00:00:00Z"), PROPOSER
 
@@ -170,6 +183,8 @@ REFUSED: dict[str, Arrange] = {
     "already_proposed": _somebody_elses,
     "too_many_open_commands": _too_many,
     "token_exhausted": _spent,
+    "decision_closed": _closed,
+    "decision_exhausted": _used_up,
     "schedule_missed": _missed,
     "withdrawal_under_way": _under_withdrawal,
 }

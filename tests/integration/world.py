@@ -394,6 +394,29 @@ class World:
             await made.store.close()
 
 
+async def decided(world: World, **changed: Any) -> authority.Decision:
+    """The decision behind PROPOSER's token, on record."""
+    now_ms = world.clock.now_ms()
+    record: dict[str, Any] = {
+        "decision_id": PROPOSER.decision_id,
+        "tenant": PROPOSER.tenant,
+        "opened_by": "operator:olivia",
+        "intents": '["publish"]',
+        "resources": '["command/by-agent/writer","site/blog/*"]',
+        "evidence": "[]",
+        "risk_class": "medium",
+        "policy_hash": "",
+        "outcome": "approved",
+        "opened_at_ms": now_ms,
+        "valid_until_ms": now_ms + 3_600_000,
+        "tokens_max": 10,
+        "uses_max": 10,
+    }
+    decision = authority.Decision(**{**record, **changed})
+    await world.store.transact(lambda conn: authority.open_decision(conn, decision))
+    return decision
+
+
 async def open_process(world: World, origin: str, database: Path | None = None, **changed: Any) -> Process:
     settings = replace(world.settings, **changed)
     return await _process(

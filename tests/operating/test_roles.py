@@ -99,6 +99,15 @@ async def test_the_one_key_under_the_name_of_another_and_an_alias_of_the_agent_a
     assert (await world.view(command_id)).approval.state == "PENDING"
 
 
+def test_at_high_risk_a_decision_needs_somebody_else_who_approves(desk: Desk) -> None:
+    high = ("decision", "open", "--agent", "writer", "--risk", "high", "--operator", OPERATOR)
+    assert (desk.remit(*high).error, desk.remit("decision", "ls").document["decisions"]) == ("nobody_else_approves", [])
+    assert desk.remit(*high[:-4], "--risk", "none").error == "usage"
+    staffed(desk, "approve")
+    decision_id = desk.remit(*high).document["decision_id"]
+    assert desk.remit("decision", "show", decision_id).document["risk_class"] == "high"
+
+
 def test_a_worker_believes_those_who_may_approve_and_whose_key_can_be_read(desk: Desk) -> None:
     staffed(desk, *ALL, aliases=("robot",))
     known = approvers_of(load_config(desk.home).settings)
