@@ -92,6 +92,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Under a decision that was closed nothing is accepted any more, though its tokens are out.",
             source="The security rules, section 2",
         ),
+        "approval.one-open": Behaviour(
+            sentence="One gate asks one question at a time, whoever asks at the same moment.",
+            source="The design, law 10",
+        ),
         "approval.forged": Behaviour(
             sentence="A yes that no operator who may approve has signed publishes nothing, whatever the database says.",
             source="The security rules, section 4",

@@ -183,6 +183,7 @@ APPROVALS: Final = Table(
     _maybe("signature"),
     _maybe("reason"),
     Index("ix_approvals_pending", "expires_at_ms", **_where("state = 'PENDING'")),
+    Index("uq_approvals_open", "command_id", unique=True, **_where("state IN ('PENDING', 'APPROVED')")),
 )
 
 REVIEWS: Final = Table(

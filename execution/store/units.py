@@ -198,8 +198,8 @@ def _beside(conn: Connection, sql: Statements, units: Sequence[Unit]) -> None:
     attempt, approval, review = rows.ATTEMPT, rows.APPROVAL, rows.REVIEW
     many(conn, sql.insert_attempt, [attempt.values(new) for unit in units for new in unit.new_attempts])
     _exactly(conn, sql.update_attempt, [(*attempt.changes(a), a.attempt_id) for unit in units for a in unit.attempts])
-    many(conn, sql.insert_approval, [approval.values(new) for unit in units for new in unit.new_approvals])
     _exactly(conn, sql.update_approval, [(*approval.changes(a), a.approval_id) for u in units for a in u.approvals])
+    many(conn, sql.insert_approval, [approval.values(new) for unit in units for new in unit.new_approvals])
     many(conn, sql.insert_review, [review.values(new) for unit in units for new in unit.new_reviews])
     _exactly(conn, sql.update_review, [(*review.changes(r), r.review_id) for unit in units for r in unit.reviews])
 

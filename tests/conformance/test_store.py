@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, create_engine, text, update
 
+from execution.core.command import Approval, Saga
+from execution.core.draft import Draft, Unit
 from execution.core.identity import generation_suffix
 from execution.core.states import ApprovalState, Settlement, State
 from execution.pace import Closed
@@ -179,6 +181,32 @@ async def test_an_approval_must_be_given_alive_and_of_these_bytes(
     await store.commit(draft.unit())
     saga = await stored(store, "cmd_a")
     assert await _refusal(store, fenced(saga, approval_id="apr_cmd_a")) is reason
+
+
+@pytest.mark.behaviour("approval.one-open")
+async def test_a_gate_has_one_open_approval_and_a_second_asker_is_refused(store: Store) -> None:
+    """The version of the root stops the loser first; here both hold the newest one, as if that guard were gone."""
+    saga = await accept(store, "cmd_a")
+
+    def asking(known: Saga, name: str, was: Approval | None = None) -> Unit:
+        draft = Draft(known, actor="worker", now_ms=NOW)
+        if was is not None:
+            draft.put_approval(replace(was, state=ApprovalState.VOID))
+        draft.put_approval(building.approval(saga, ApprovalState.PENDING, approval_id=name))
+        return draft.unit()
+
+    await store.commit(asking(saga, "apr_1"))
+    for state in (ApprovalState.PENDING, ApprovalState.APPROVED):
+        (first,) = (await stored(store, "cmd_a")).approvals
+        given = Draft(await stored(store, "cmd_a"), actor="worker", now_ms=NOW)
+        given.put_approval(replace(first, state=state))
+        await store.commit(given.unit())
+        with pytest.raises(Duplicate):
+            await store.commit(asking(await stored(store, "cmd_a"), "apr_2"))
+    known = await stored(store, "cmd_a")
+    await store.commit(asking(known, "apr_2", known.approvals[0]))
+    kept = {each.approval_id: each.state for each in (await stored(store, "cmd_a")).approvals}
+    assert kept == {"apr_1": ApprovalState.VOID, "apr_2": ApprovalState.PENDING}
 
 
 async def test_an_approval_of_another_saga_does_not_count(store: Store) -> None:

@@ -12,10 +12,14 @@ import pytest
 from capabilities import base64url
 from capabilities.keys import generate_operator_key, sign_approval
 from execution.approvers import Approver, Approvers, approval_statement
-from execution.core.command import Approval
+from execution.core.command import Approval, Context
+from execution.core.definition import ApprovalGate
+from execution.core.failures import CannotTell
 from execution.core.states import ApprovalState
 from execution.gates import subject_of
 from execution.operations import OperationRefused
+from execution.performer import Performer
+from execution.ports import Ports
 from tests.integration.passage import CREATE, PUBLISH, RECORD, STAGE
 from tests.integration.world import World, proposal
 from tests.operators import Known, key_of, signed
@@ -151,3 +155,26 @@ async def test_the_yes_of_one_command_is_none_for_another(world: World) -> None:
         await world.operations.approve(
             first, content_hash=theirs.content_hash, operator=OLIVIA, signature=theirs.signature or ""
         )
+
+
+@pytest.mark.behaviour("approval.one-open")
+async def test_two_workers_that_ask_at_the_same_moment_ask_once(world: World) -> None:
+    """The first has read what it will show when its lease ends; the second asks; then the first goes on."""
+    command_id = await world.accepted()
+    worker = world.first.worker
+    async with world.another() as second:
+
+        class Slow(Performer):
+            async def subject(self, gate: ApprovalGate[Ports], context: Context) -> dict[str, Any] | CannotTell:
+                found = await super().subject(gate, context)
+                world.clock.move_on(60)
+                await world.settle(command_id, second)
+                return found
+
+        known = worker.env.performer
+        slow = Slow(ports=known.ports, observe_deadline_s=known.observe_deadline_s)
+        worker.env = replace(worker.env, performer=slow)
+        await world.settle(command_id)
+    assert [each.state for each in (await world.saga(command_id)).approvals] == ["PENDING"]
+    await world.approve(command_id)
+    assert (await world.settle(command_id)).live
