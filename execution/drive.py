@@ -126,10 +126,12 @@ class Drive:
         raise LeaseLost(self.saga.root.command_id)
 
     async def _reload(self) -> None:
+        """What is true now, if it is still ours. Another owner's saga is never kept here: the next commit would fit."""
         root_id = self.saga.root.command_id
-        self.saga = await self.env.store.hot(lambda conn: load_saga(conn, root_id))
-        if self.saga.root.lease_epoch != self.epoch or self.saga.root.lease_owner != self.env.owner:
+        saga = await self.env.store.hot(lambda conn: load_saga(conn, root_id))
+        if saga.root.lease_epoch != self.epoch or saga.root.lease_owner != self.env.owner:
             raise LeaseLost(root_id)
+        self.saga = saga
 
     async def keeping(self, work: Awaitable[T]) -> T:
         """Await something slow while the lease is renewed; what happens to the lease never cuts the work short.

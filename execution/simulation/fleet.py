@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ from execution.simulation.chance import SeededChance, VirtualClock, seeded
 from execution.simulation.disk import Disk, Side, store_of
 from execution.simulation.loop import Process, VirtualLoop
 from execution.simulation.people import APPROVERS
+from execution.simulation.wire import STALLS_S
 from execution.status import StatusReader
 from execution.store.writer import Store
 from execution.worker import Worker
@@ -83,6 +85,7 @@ class Fleet:
         self._rng = seeded(f"{schedule.scenario.seed} fleet")
         self.bus_loses = schedule.scenario.bus_loses
         self.bus_doubles = schedule.scenario.bus_doubles
+        self._stalls = schedule.scenario.trouble.stalls
         self.members: dict[int, Member] = {}
         self.kills = 0
         self._started = 0
@@ -98,8 +101,8 @@ class Fleet:
             self._start(number)
 
     def calm(self) -> None:
-        """No more losses on the bus."""
-        self.bus_loses = self.bus_doubles = 0.0
+        """No more losses on the bus, and nobody stands still."""
+        self.bus_loses = self.bus_doubles = self._stalls = 0.0
 
     def say(self, where: float, root_id: str) -> None:
         """The bus delivers to one of those that are up."""
@@ -140,6 +143,8 @@ class Fleet:
 
     def _boundary(self, process: Process, side: Side) -> None:
         self._boundaries[side] += 1
+        if side is Side.AFTER and self._stalls and self._fenced(process) and self._rng.random() < self._stalls:
+            self._at.loop.pause(process, self._rng.choice(STALLS_S))
         if (self._boundaries[side], side) not in self._deaths:
             return
         if process is self.gateway.process:
@@ -147,6 +152,17 @@ class Fleet:
         for member in list(self.members.values()):
             if member.process is process:
                 self.kill(member)
+
+    async def _dies(self, process: Process) -> None:
+        """Whatever it just did ends that worker."""
+        for member in list(self.members.values()):
+            if member.process is process:
+                self.kill(member)
+        await self._at.loop.create_future()
+
+    def _fenced(self, process: Process) -> bool:
+        """Whether it holds a connection, and the commit that was just made may be the fence of what it will write."""
+        return any(process in wire.unwritten.values() for wire in self._at.world.wires)
 
     def _store(self, process: Process) -> Store:
         rng = seeded(f"{self._at.scenario.seed} {process.name}")
@@ -165,7 +181,7 @@ class Fleet:
         worker = Worker(
             store=store,
             catalog=at.catalog,
-            ports=at.world.ports(store),
+            ports=at.world.ports(store, partial(self._dies, process) if at.scenario.deadly else None),
             clock=VirtualClock(at.loop, at.wall, process, skew_s=(number - 1) * 0.1),
             ids=at.ids,
             chance=SeededChance(seeded(f"{at.scenario.seed} {process.name} chance")),

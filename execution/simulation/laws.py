@@ -6,9 +6,11 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from execution.core.apply import action_of
 from execution.core.command import Command, Review, Saga
 from execution.core.quiescence import SEND_BUDGET_S
 from execution.core.states import (
+    IN_DOUBT,
     TERMINAL,
     Blocker,
     CompensationState,
@@ -34,6 +36,7 @@ FINDINGS: Final = frozenset({ReviewKind.DRIFT, ReviewKind.DUPLICATE, ReviewKind.
 """Questions beside the state: any of them may be closed, whatever the state is."""
 BLOCKERS: Final = frozenset(Blocker) - {Blocker.FINDING_OPEN}
 WAITS: Final = frozenset({Blocker.HELD, Blocker.AWAITING_APPROVAL, Blocker.AWAITING_AUTHORIZATION})
+OVERDUE_MS: Final = 30_000
 DRAFT: Final = "CREATE_WORDPRESS_DRAFT"
 PIVOT: Final = "PUBLISH_WORDPRESS_POST"
 STAGE: Final = "STAGE_PUBLICATION_RECORD"
@@ -53,10 +56,13 @@ def judge(conn: Connection, at: Schedule) -> tuple[str, ...]:
     _trashed(at)
     _approved(at)
     _ghosts(at)
+    _late(at)
     for saga in sagas:
         _converged(conn, at, saga)
         _told(at, saga)
         _mail(at, saga)
+        _budgets(at, saga)
+        _quarantined(at, saga)
         if at.scenario.kind.honest:
             _succeeded(at, saga)
             _unwound(at, saga)
@@ -80,7 +86,9 @@ def _accepted(at: Schedule, sagas: list[Saga]) -> None:
             f"version {offer.version} by {offer.agent} was acknowledged and is not there",
         )
     keys = Counter(saga.root.idempotency_key for saga in sagas)
-    at.witness.expect(Law.ONE_COMMAND, all(n == 1 for n in keys.values()), str(keys))
+    meant = Counter((saga.root.tenant, saga.root.site, saga.root.object_id, saga.root.object_version) for saga in sagas)
+    for counted in (keys, meant):
+        at.witness.expect(Law.ONE_COMMAND, all(n == 1 for n in counted.values()), str(counted))
 
 
 def _tokens(conn: Connection, at: Schedule, sagas: list[Saga]) -> None:
@@ -172,6 +180,14 @@ def _ghosts(at: Schedule) -> None:
         )
 
 
+def _late(at: Schedule) -> None:
+    """A sender that lives tells of its own lateness, whatever became of its lease."""
+    for request, attempt in at.witness.late:
+        alive = request.process is not None and request.process.alive
+        filed = at.witness.attempts[attempt.attempt_id].sent_late
+        at.witness.expect(Law.LATE_IS_FILED, filed or not alive, f"{request.operation} left late and nothing says so")
+
+
 def _updates(at: Schedule) -> None:
     """What a person wrote after the last yes, and long enough before the write that a look shows it."""
     for effect in _ours(at):
@@ -199,6 +215,14 @@ def _converged(conn: Connection, at: Schedule, saga: Saga) -> None:
         root.is_terminal or bool(open_reviews) or _waits(conn, saga),
         f"{root.state} {root.phase} {root.blockers!r} waits for nobody; steps {_steps(saga)}",
     )
+    turning = root.ending is not None and root.state is State.RUNNING and root.phase is Phase.PRE_PIVOT
+    at.witness.expect(
+        Law.CONVERGES,
+        not turning or bool(open_reviews),
+        f"{root.ending}, and nobody turns it back, whatever {root.blockers!r} it waits for",
+    )
+    ruled = [review.kind for review in open_reviews if review.verdict is not None]
+    at.witness.expect(Law.CONVERGES, not ruled, f"a person ruled about {ruled} and nobody carries it out")
     for row in saga.members:
         asked = any(review.command_id == row.command_id for review in open_reviews)
         at.witness.expect(
@@ -210,6 +234,11 @@ def _converged(conn: Connection, at: Schedule, saga: Saga) -> None:
             Law.CONVERGES,
             row.is_terminal or row.kind is Kind.COMPENSATION or not root.is_terminal or row.state is State.NEEDS_REVIEW,
             f"{row.command_type} is {row.state} in a saga that ended {root.state} {root.ending}",
+        )
+        at.witness.expect(
+            Law.CONVERGES,
+            row.state not in IN_DOUBT or asked or not _overdue(at, row),
+            f"{row.command_type} is in doubt and nobody looks, whatever {root.blockers!r} its saga waits for",
         )
     for review in open_reviews:
         row = saga.member(review.command_id)
@@ -228,6 +257,11 @@ def _converged(conn: Connection, at: Schedule, saga: Saga) -> None:
     if root.state is State.SUCCESS:
         left = [a for a in saga.attempts if a.settlement is Settlement.OPEN and a.quiescent_after_s is not None]
         at.witness.expect(Law.CONVERGES, not left, "an attempt is left on the watch list for good")
+
+
+def _overdue(at: Schedule, row: Command) -> bool:
+    """Finding out needs no leave: a look that was due half a minute ago is one that nobody takes."""
+    return row.next_check_at_ms is not None and row.next_check_at_ms < at.clock.now_ms() - OVERDUE_MS
 
 
 def _untried(review: Review, row: Command) -> bool:
@@ -266,6 +300,29 @@ def _told(at: Schedule, saga: Saga) -> None:
         not view.done or saga.root.state in TERMINAL,
         f"called done in {saga.root.state}",
     )
+
+
+def _budgets(at: Schedule, saga: Saga) -> None:
+    """Attempts that left or may have left, against what the definition allows; each ruling to go on gives it anew."""
+    definition = at.catalog.definition(saga.root.command_type, saga.root.definition_version)
+    for row in saga.members:
+        if row.kind not in (Kind.STEP, Kind.COMPENSATION):
+            continue
+        tried = [a for a in at.witness.attempts.values() if a.command_id == row.command_id and a.code != "send_budget"]
+        most = action_of(definition, saga, row).retry.attempts_max * (1 + at.witness.anew[row.command_id])
+        at.witness.expect(
+            Law.BUDGETS_HOLD, len(tried) <= most, f"{row.command_type} was tried {len(tried)} times of {most}"
+        )
+
+
+def _quarantined(at: Schedule, saga: Saga) -> None:
+    """Nobody is quarantined by the deaths of a few workers, and whatever ends each of them does not go on for ever."""
+    asked = any(review.kind is ReviewKind.POISON for review in saga.reviews)
+    enough = at.fleet.kills >= at.settings.claims_max
+    at.witness.expect(Law.QUARANTINE, not asked or enough, f"quarantined after {at.fleet.kills} deaths")
+    most = 2 * at.settings.claims_max
+    endless = at.scenario.deadly and not asked and at.fleet.kills > most
+    at.witness.expect(Law.QUARANTINE, not endless, f"{at.fleet.kills} workers ended and nobody was asked")
 
 
 def _landed(at: Schedule, saga: Saga, name: str) -> list[Effect]:

@@ -15,21 +15,24 @@ from execution.simulation.wire import Limits, Trouble
 class Kind(StrEnum):
     """Which world a schedule plays in.
 
-    MIXED: every fault, bounds kept. CALM: none. FOCUS: one system misbehaves badly while people turn back. FRONT: a
-    front repeats requests. LYING: bounds do not hold. In the last two nobody can promise more than that ghosts are
-    known.
+    MIXED: every fault, bounds kept. CALM: none. FOCUS: one system misbehaves badly while people turn back. STALLED:
+    workers stand still between fence and write and go on later, over slow disks and clocks that are set. DEADLY: what
+    is to be published ends every process that opens it. FRONT: a front repeats requests. LYING: bounds do not hold. In
+    the last two nobody can promise more than that ghosts are known.
     """
 
     MIXED = "mixed"
     CALM = "calm"
     FOCUS = "focus"
+    STALLED = "stalled"
+    DEADLY = "deadly"
     FRONT = "front"
     LYING = "lying"
 
     @property
     def honest(self) -> bool:
         """Whether the outside keeps what it declares."""
-        return self in (Kind.MIXED, Kind.CALM, Kind.FOCUS)
+        return self not in (Kind.FRONT, Kind.LYING)
 
 
 class Answer(StrEnum):
@@ -103,7 +106,7 @@ class Death:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """See the module. Times in seconds of virtual time."""
+    """See the module. Times in seconds of virtual time. deadly: whoever opens the article's content ends there."""
 
     seed: str
     kind: Kind
@@ -131,6 +134,7 @@ class Scenario:
     approval_ttl_s: float
     deaths: tuple[Death, ...] = ()
     focus: str | None = None
+    deadly: bool = False
 
 
 STEPS_TYPICAL: Final = 500
@@ -143,6 +147,10 @@ def scenario(seed: int, kind: Kind = Kind.MIXED) -> Scenario:
         return calm(str(seed))
     if kind is Kind.FOCUS:
         return _focused(seed)
+    if kind is Kind.STALLED:
+        return _stalled(seed)
+    if kind is Kind.DEADLY:
+        return _deadly(seed)
     rng = seeded(f"scenario {kind} {seed}")
     offers = _offers(rng)
     mail = any(offer.notify for offer in offers)
@@ -217,6 +225,7 @@ def _focused(seed: int) -> Scenario:
     later = Offer(at_s=rng.random() * 12.0, agent="second", version=2, title="More tea", notify=True)
     cancel = Fault(act=Act.CANCEL, at_s=rng.random() * 15.0)
     kill = Fault(act=Act.KILL, at_step=int(rng.random() * STEPS_TYPICAL), amount=1.0)
+    freeze = Fault(act=Act.FREEZE, at_s=rng.random() * 20.0, amount=rng.choice((10.0, 300.0)), pick=rng.random())
     return replace(
         calm(f"focus {seed}"),
         seed=f"focus {seed}",
@@ -229,8 +238,59 @@ def _focused(seed: int) -> Scenario:
         focus=rng.choice(("wordpress", "publications", "mail")),
         offers=(calm("").offers[0], *((later,) if rng.random() < 0.5 else ())),
         rules=rng.choice((Rules.HONEST, Rules.CARELESS)),
-        faults=tuple(fault for fault in (cancel, kill) if rng.random() < 0.4),
+        faults=tuple(fault for fault in (cancel, kill, freeze) if rng.random() < 0.4),
         faults_until_s=60.0,
+        grant_s=rng.choice((None, None, 8.0)),
+    )
+
+
+def _stalled(seed: int) -> Scenario:
+    """Two workers before servers with short limits: whoever stands still for long is taken over, and comes back."""
+    rng = seeded(f"scenario stalled {seed}")
+    later = Offer(at_s=rng.random() * 20.0, agent="second", version=2, title="More tea", notify=True)
+    cancel = Fault(act=Act.CANCEL, at_s=rng.random() * 20.0)
+    step = Fault(act=Act.WALL, at_s=rng.random() * 20.0, amount=rng.choice((-20.0, 20.0, 600.0)))
+    kill = Fault(act=Act.KILL, at_step=int(rng.random() * STEPS_TYPICAL), amount=1.0)
+    return replace(
+        calm(f"stalled {seed}"),
+        seed=f"stalled {seed}",
+        kind=Kind.STALLED,
+        workers=2,
+        site=_short(rng),
+        table=_short(rng),
+        relay=_short(rng),
+        plugin=rng.random() < 0.3,
+        trouble=Trouble(write=rng.choice((0.2, 0.5)), stalls=0.3),
+        disk_slow=rng.choice((0.0, 0.3)),
+        offers=(calm("").offers[0], *((later,) if rng.random() < 0.4 else ())),
+        rules=rng.choice((Rules.HONEST, Rules.CARELESS)),
+        faults=tuple(fault for fault in (cancel, step, kill) if rng.random() < 0.3),
+        faults_until_s=60.0,
+        answer=rng.choice((Answer.APPROVE, Answer.APPROVE, Answer.WITHDRAW)),
+    )
+
+
+def _deadly(seed: int) -> Scenario:
+    """Nothing else goes wrong; a person may look at it, and a fleet may be restarted beside it."""
+    rng = seeded(f"scenario deadly {seed}")
+    kills = [Fault(act=Act.KILL, at_s=rng.random() * 60.0, amount=1.0, pick=rng.random()) for _ in range(3)]
+    return replace(
+        calm(f"deadly {seed}"),
+        seed=f"deadly {seed}",
+        kind=Kind.DEADLY,
+        workers=rng.choice((1, 2)),
+        faults=tuple(kills[: rng.choice((0, 3))]),
+        deadly=rng.random() < 0.7,
+        rules=rng.choice((Rules.SILENT, Rules.SILENT, Rules.CARELESS)),
+    )
+
+
+def _short(rng: Random) -> Limits:
+    return Limits(
+        transit_s=1.0,
+        run_s=rng.choice((1.0, 5.0)),
+        incomplete_s=rng.choice((None, None, 3.0)),
+        pause_s=rng.choice((0.5, 2.0)),
     )
 
 

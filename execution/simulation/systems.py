@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -158,16 +158,19 @@ class Relay:
 
 
 class Contents:
-    """The port `Artifacts` over the journal's own store."""
+    """The port `Artifacts` over the journal's own store. `opening`: what happens to whoever reads."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, opening: Callable[[], Awaitable[None]] | None = None) -> None:
         self._store = store
+        self._opening = opening
 
     async def get(self, ref: str) -> bytes:
         digest = ref.removeprefix(_REF)
         found = await self._store.hot(lambda conn: artifacts.get(conn, digest))
         if found is None or found.content is None:
             raise Unprepared(FailureClass.PERMANENT, "artifact_missing")
+        if self._opening is not None:
+            await self._opening()
         return found.content
 
 

@@ -26,6 +26,8 @@ SOURCE: Final = "the model ends it"
 READ_GIVES_UP_S: Final = 4.0
 HALVED: Final = "01234567"
 """First digits of the requests of which an error after the effect leaves half: no number is drawn for it."""
+STALLS_S: Final = (0.4, 4.0, 12.0, 30.0)
+"""How long a process stands still between fence and write."""
 HASTE_S: Final = 0.2
 """Latency of an ordinary exchange, each way."""
 
@@ -87,13 +89,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """How often what goes wrong, as probabilities. duplicates: a front repeats requests. lying: bounds do not hold."""
+    """How often what goes wrong, as probabilities. duplicates: a front repeats requests. lying: bounds do not hold.
+    stalls: a process stands still between fence and write, by SIGSTOP or a machine that sleeps.
+    """
 
     write: float = 0.0
     read: float = 0.0
     connect: float = 0.0
     duplicates: float = 0.0
     lying: float = 0.0
+    stalls: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +181,7 @@ class Request:
         self.key = key
         self.process = current_process()
         self.sent_at_s: float | None = None
+        self.written: Callable[[], None] = _nobody_asks
         self.half = False
         self._work = work
         self._connected_at_s: float | None = None
@@ -201,11 +207,14 @@ class Request:
 
     async def send(self, deadline_s: float) -> Answer:
         wire = self.wire
+        if wire.trouble.stalls:
+            await self._stalls()
         if self._connected_at_s is None or self.number not in wire.unwritten:
             return Unsent(code="no_connection")
         del wire.unwritten[self.number]
         self.sent_at_s = wire.loop.time()
         wire.log.sent.append(self)
+        self.written()
         wire.log.on_send(self)
         answer: asyncio.Future[Answer] = wire.loop.create_future()
         self._deliver(deadline_s, Lost(code="no_answer_in_time"), answer)
@@ -214,6 +223,17 @@ class Request:
 
     async def close(self) -> None:
         self.wire.unwritten.pop(self.number, None)
+
+    async def _stalls(self) -> None:
+        """The process stands still after its look at the clock: for any time before a server whose patience is known,
+        else for at most P."""
+        wire = self.wire
+        if self.process is None or not wire.happens(wire.trouble.stalls):
+            return
+        seconds = wire.rng.choice(STALLS_S)
+        patient = wire.limits.incomplete_s is not None
+        wire.loop.pause(self.process, seconds if patient else min(seconds, wire.limits.pause_s))
+        await asyncio.sleep(0)
 
     def _travel(self, answer: asyncio.Future[Answer]) -> None:
         wire, rng = self.wire, self.wire.rng
@@ -290,6 +310,10 @@ class Request:
 
     def _deliver(self, delay: float, value: Answer, answer: asyncio.Future[Answer]) -> None:
         self.wire.loop.in_world(delay, _settle, answer, value)
+
+
+def _nobody_asks() -> None:
+    """Until somebody wants to know when the bytes left."""
 
 
 def _settle(answer: asyncio.Future[Answer], value: Answer) -> None:

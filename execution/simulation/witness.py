@@ -16,6 +16,7 @@ from typing import Final
 from execution.core.command import Approval, Attempt, Command
 from execution.core.draft import Unit
 from execution.core.events import Fact
+from execution.core.quiescence import SEND_BUDGET_S
 from execution.core.states import ApprovalState, EffectClass, Kind, Phase, Settlement, State
 from execution.core.transitions import Trigger
 from execution.proposal import CommandView
@@ -47,8 +48,11 @@ class Law(StrEnum):
     DOUBT_NOT_RESENT = "an irreversible step in doubt is never resent"
     EPOCHS_RISE = "epochs strictly rise, and one owner commits under each"
     NO_EARLY_RETRY = "a retry never runs early"
+    BUDGETS_HOLD = "nothing is tried more often than its budget allows"
+    QUARANTINE = "what ends its workers again and again is put before a person, and nothing else is"
     TOKEN_USES = "a token is used at most its uses"  # noqa: S105 (a law's name)
     NO_LOST_UPDATE = "an edit that stood before the look is never overwritten"
+    LATE_IS_FILED = "what left after its time is filed as late by whoever sent it"
     GHOSTS_KNOWN = "a ghost belongs to an attempt that is not proven harmless"
     FORWARD_ONLY = "once its pivot succeeded a saga goes forward only"
     NOTHING_BREAKS = "no callback ends in an exception that nobody expected"
@@ -65,6 +69,10 @@ class Violation:
 _SENDS_WITHOUT_GRANT: Final = ("freeze:", "revoked:key:", "revoked:tenant:")
 
 
+TICK_S: Final = 0.001
+"""What a clock of whole milliseconds may miss."""
+_BEGINS_ANEW: Final = frozenset({Trigger.RULED_CONTINUE, Trigger.RULED_ABSENT, Trigger.INCARNATION_CHANGED})
+"""With one of these a person gives a step another budget."""
 _ENDS_A_WAIT: Final = frozenset({Trigger.RULED_CONTINUE, Trigger.RULED_ABSENT, Trigger.DOUBT_REMAINS})
 
 
@@ -92,6 +100,9 @@ class Witness:
         self._owners: dict[tuple[str, int], str] = {}
         self._epochs: dict[str, int] = {}
         self._due: dict[str, int] = {}
+        self.anew: Counter[str] = Counter()
+        self.late: list[tuple[Request, Attempt]] = []
+        self._fenced: dict[str, tuple[Process, float]] = {}
 
     def broken(self, law: Law, what: str) -> None:
         """Note a violation."""
@@ -121,6 +132,7 @@ class Witness:
             for approval in (*unit.new_approvals, *unit.approvals):
                 self.approvals[approval.approval_id] = approval
             for attempt in unit.new_attempts:
+                self._fenced[attempt.attempt_id] = process, self.world.loop.time()
                 self._fence(unit, attempt)
             for attempt in (*unit.new_attempts, *unit.attempts):
                 self.attempts[attempt.attempt_id] = attempt
@@ -155,6 +167,8 @@ class Witness:
         for event in unit.events:
             if event.type in _ENDS_A_WAIT:
                 self._due.pop(event.command_id, None)
+            if event.type in _BEGINS_ANEW:
+                self.anew[event.command_id] += 1
             if event.type is Fact.RETRY_SCHEDULED:
                 self._due[event.command_id] = json.loads(event.body)["at"]
             if event.type is not Trigger.CLAIMED:
@@ -228,10 +242,17 @@ class Witness:
     # -- sends -----------------------------------------------------------------------------------------------------
 
     def sends(self, request: Request) -> None:
-        """The request's bytes leave now."""
-        digest = request.request_digest
-        written = [a for a in self.attempts.values() if a.request_digest == digest and _open(a)]
+        """The request's bytes leave now: of an open attempt, or of one that grew old while its sender stood still."""
+        digest, may = request.request_digest, (Settlement.OPEN, Settlement.QUIET)
+        written = [a for a in self.attempts.values() if a.request_digest == digest and a.settlement in may]
         self.expect(Law.WRITE_AHEAD, bool(written), f"{request.operation} left without an open attempt")
+        self._late(request, written)
+
+    def _late(self, request: Request, written: Sequence[Attempt]) -> None:
+        """Kept when it left later after the commit of its fence than it may after its stamp, which is earlier still."""
+        own = [a for a in written if self._fenced[a.attempt_id][0] is request.process]
+        if own and self.world.loop.time() - self._fenced[own[-1].attempt_id][1] > SEND_BUDGET_S + TICK_S:
+            self.late.append((request, own[-1]))
 
     # -- answers ---------------------------------------------------------------------------------------------------
 

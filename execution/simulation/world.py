@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,10 +26,10 @@ class World:
     table: Table | None
     relay: Relay | None
 
-    def ports(self, store: Store) -> Ports:
-        """The ports of one worker."""
+    def ports(self, store: Store, opening: Callable[[], Awaitable[None]] | None = None) -> Ports:
+        """The ports of one worker. `opening`: what happens when it reads content."""
         return Ports(
-            artifacts=Contents(store),
+            artifacts=Contents(store, opening),
             wordpress={SITE: self.site},
             publications=self.table,
             mail=self.relay,

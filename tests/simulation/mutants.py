@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from execution import attempting, doubts, drive, finding_out, intake, orchestrator, rulings, worker
-from execution.authority import fence_for
+from execution import attempting, doubts, drive, finding_out, intake, operations, orchestrator, rulings, worker
+from execution.authority import fence_for, scopes_of
+from execution.core import apply as core_apply
 from execution.core import command, decide, progress, quiescence, unwinding
 from execution.core import draft as drafts
 from execution.core.definition import Prepared, Step
@@ -17,7 +18,7 @@ from execution.core.draft import Draft
 from execution.core.events import GENESIS, link
 from execution.core.failures import Answer, FailureClass, Foreign, Landed, Lost, Present, Receipt, Refused, Unsent
 from execution.core.horizon import Wait
-from execution.core.states import Kind, Phase, Settlement, State
+from execution.core.states import Kind, Phase, Repeat, Settlement, State
 from execution.core.transitions import Trigger
 from execution.performer import Performer
 from execution.sagas import publish_article
@@ -327,6 +328,83 @@ def counts_no_use_of_a_token(patch: Patch) -> None:
     patch.setattr(authority, "use_token", lambda conn, **use: True)
 
 
+def forgets_what_it_counted(patch: Patch) -> None:
+    """Tries and claims are known only to the process that made them."""
+    take_over = orchestrator.take_over
+
+    def anew(draft: Draft, env: drive.Env) -> None:
+        for row in draft.saga.members:
+            draft.set(row.command_id, attempt_count=0, claim_count=0)
+        take_over(draft, env)
+
+    patch.setattr(orchestrator, "take_over", anew)
+
+
+def holds_what_is_unknown(patch: Patch) -> None:
+    """A freeze overwrites the doubt; what is released is sent again."""
+    found_out = finding_out.reconcile
+
+    async def held(work: drive.Drive, command_id: str) -> Any:
+        row, scopes = work.saga.member(command_id), scopes_of(work.saga.root, None)
+        if not await work.env.store.hot(lambda conn: authority.in_force(conn, scopes)):
+            return await found_out(work, command_id)
+
+        def change(draft: Draft) -> None:
+            for attempt in draft.saga.open_attempts(command_id):
+                draft.put_attempt(replace(attempt, settlement=Settlement.UNSENT))
+            if row.state is State.OUTCOME_UNKNOWN:
+                draft.move(command_id, Trigger.PROBING)
+            draft.move(command_id, Trigger.FOUND_ABSENT, next_retry_at_ms=draft.now_ms)
+
+        return await work.commit(change)
+
+    patch.setattr(orchestrator, "reconcile", held)
+
+
+def takes_back_what_is_being_sent(patch: Patch) -> None:
+    """The withdrawal of a yes overwrites a publication that runs."""
+    reject = operations.Operations.reject
+
+    async def overwrites(self: operations.Operations, command_id: str, *, operator: str, reason: str) -> None:
+        try:
+            await reject(self, command_id, operator=operator, reason=reason)
+        except operations.OperationRefused as refused:
+            too_late = refused
+
+            def change(saga: command.Saga, draft: Draft) -> None:
+                pivot = saga.named("PUBLISH_WORDPRESS_POST")
+                if pivot is None or pivot.state is not State.RUNNING:
+                    raise too_late
+                for attempt in saga.open_attempts(pivot.command_id):
+                    draft.put_attempt(replace(attempt, settlement=Settlement.UNSENT))
+                draft.move(pivot.command_id, Trigger.NOT_APPLIED)
+                draft.phase(Phase.PRE_PIVOT)
+                draft.set(saga.root.command_id, ending="rejected")
+
+            await self._change(command_id, operator, change)
+
+    patch.setattr(operations.Operations, "reject", overwrites)
+
+
+def repeats_unread_what_must_not_be(patch: Patch) -> None:
+    """Every step is taken for one that may be sent again under the same key."""
+    standing = core_apply.standing
+    patch.setattr(drive, "standing", lambda *at, **more: replace(standing(*at, **more), repeat=Repeat.NATURAL))
+
+
+def gives_up_before_quiescence(patch: Patch) -> None:
+    after = decide.after_look
+
+    def hopeful(at: decide.Standing, seen: Any, jitter: float, *, second: bool = False) -> decide.Decision:
+        return after(replace(at, quiet_in_s=0.0) if at.abandon else at, seen, jitter, second=second)
+
+    patch.setattr(decide, "after_look", hopeful)
+
+
+def files_no_lateness(patch: Patch) -> None:
+    patch.setattr(attempting.Lateness, "note", lambda self: None)
+
+
 def says_live_from_the_fence_on(patch: Patch) -> None:
     view = view_of
 
@@ -358,7 +436,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "M9": _of(remembers_the_last_attempt_only, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE, Law.CONVERGES),
     "M11": _of(commits_under_any_epoch, Law.EPOCHS_RISE),
     "M13": _of(queues_what_a_dead_owner_left, Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.MAIL_ONCE),
-    "M17": _of(believes_the_wall_clock, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE),
+    "M17": _of(believes_the_wall_clock, *LATE, Law.STATUS_IS_TRUE, world=World.STALLED),
     "M21": _of(trashes_without_looking, Law.NO_LIVE_TRASHED),
     "M24": _of(gives_up_a_retry_without_a_read, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE, world=World.FOCUS),
     "M25": _of(rules_before_quiescence, Law.MAIL_ONCE, Law.NO_DUPLICATE, world=World.FOCUS),
@@ -368,11 +446,16 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "M40": _of(ignores_the_backoff, Law.NO_EARLY_RETRY),
     "M12": _of(claims_under_the_same_epoch, Law.EPOCHS_RISE),
     "M14": _of(
-        looks_at_no_clock_before_the_write, Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.UNWOUND_IS_TRUE, Law.STOPS_HOLD
+        looks_at_no_clock_before_the_write,
+        Law.NO_DUPLICATE,
+        Law.GHOSTS_KNOWN,
+        Law.UNWOUND_IS_TRUE,
+        Law.STOPS_HOLD,
+        world=World.STALLED,
     ),
-    "M15": _of(counts_from_the_commits_answer, *LATE),
+    "M15": _of(counts_from_the_commits_answer, *LATE, world=World.STALLED),
     "M27": _of(calls_a_lost_compensation_done, Law.UNWOUND_IS_TRUE),
-    "M29": _of(asks_leave_to_find_out, Law.CONVERGES),
+    "M29": _of(asks_leave_to_find_out, Law.CONVERGES, world=World.FOCUS),
     "M34": _of(keys_by_whoever_proposes, Law.NO_DUPLICATE, Law.ONE_COMMAND),
     "M35": _of(supersedes_nothing, Law.NO_DUPLICATE, Law.NO_LOST_UPDATE, Law.SUCCESS_IS_TRUE),
     "unlocked": _of(takes_no_locks, Law.NO_DUPLICATE, Law.NO_LOST_UPDATE, Law.SUCCESS_IS_TRUE),
@@ -381,7 +464,20 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "uncounted": _of(counts_no_use_of_a_token, Law.TOKEN_USES),
     "hopeful": _of(says_live_from_the_fence_on, Law.STATUS_IS_TRUE),
     "hasty": _of(says_done_too_soon, Law.STATUS_IS_TRUE),
+    "M18": _of(holds_what_is_unknown, Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.MAIL_ONCE, world=World.FOCUS),
+    "M19": _of(
+        takes_back_what_is_being_sent,
+        Law.UNWOUND_IS_TRUE,
+        Law.STATUS_IS_TRUE,
+        Law.GHOSTS_KNOWN,
+        world=World.STALLED,
+    ),
+    "M28": _of(repeats_unread_what_must_not_be, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE),
+    "impatient": _of(gives_up_before_quiescence, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE, world=World.FOCUS),
+    "tireless": _of(forgets_what_it_counted, Law.BUDGETS_HOLD, world=World.FOCUS),
+    "undeterred": _of(forgets_what_it_counted, Law.QUARANTINE, world=World.DEADLY),
+    "unfiled": _of(files_no_lateness, Law.LATE_IS_FILED, world=World.STALLED),
     "unapproved": _of(publishes_without_a_yes, Law.APPROVED_BYTES),
     "unfenced": _of(sends_while_frozen, Law.STOPS_HOLD),
 }
-"""By their numbers in the protocol; the last two have none there."""
+"""By their numbers in the protocol; those with names have none there."""
