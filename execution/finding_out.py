@@ -58,7 +58,9 @@ async def reconcile(drive: Drive, command_id: str) -> Next:
             if isinstance(sighting, Present) and {Trigger.FOUND_PRESENT, Trigger.REPEATABLE} & set(decision.moves):
                 settle_found(draft, command_id, sighting)
         apply(draft, command_id, decision, drive.horizon(draft.saga))
-        if draft.row(command_id).state is not State.OUTCOME_UNKNOWN:
+        row = draft.row(command_id)
+        draft.set(command_id, claim_count=row.attempt_count)  # whoever looked lives
+        if row.state is not State.OUTCOME_UNKNOWN:
             draft.set(command_id, look_count=0)
 
     return await drive.commit(change)

@@ -35,6 +35,7 @@ from execution.core.transitions import Trigger
 from execution.drive import Drive, Env, LeaseLost, set_lease
 from execution.finding_out import reconcile, verify, watch
 from execution.gates import ask_approval, check_gate
+from execution.quarantine import count_loss, refuse_ruling
 from execution.rulings import rule
 from execution.store import authority
 from execution.store.connection import Connection
@@ -118,6 +119,8 @@ async def _claim(env: Env, saga: Saga) -> tuple[Drive, Next] | None:
     draft = Draft(saga, actor=env.owner, now_ms=env.clock.now_ms())
     take_over(draft, env)
     ruling = next((r for r in saga.reviews if r.verdict is not None and r.closed_at_ms is None), None)
+    if ruling is not None and saga.root.lease_owner is not None:
+        ruling = None if refuse_ruling(draft, ruling, env.horizon(draft.saga, definition)) else ruling
     following = advance(draft, definition, env.horizon(draft.saga, definition)) if ruling is None else None
     set_lease(draft, following, env)
     try:
@@ -140,14 +143,15 @@ async def _rule(drive: Drive, review_id: str) -> Next:
 
 def take_over(draft: Draft, env: Env) -> None:
     """Raise the epoch and judge what the previous owner left."""
-    root = draft.root
+    left, root = draft.saga, draft.root
     if root.lease_owner is not None:
         draft.note(root.command_id, Fact.TAKEN_OVER, {"from": root.lease_owner, "epoch": root.lease_epoch + 1})
     draft.set(root.command_id, lease_owner=env.owner, lease_epoch=root.lease_epoch + 1)
     for row in draft.saga.members:
         _judge_left(draft, row)
-        if root.lease_owner is not None and row.kind is Kind.GATE and row.state is State.RUNNING:
-            _gate_left(draft, row, env)
+    if root.lease_owner is not None:
+        definition = env.catalog.definition(root.command_type, root.definition_version)
+        count_loss(draft, left, env.horizon(draft.saga, definition))
     _deadline(draft, env)
     if root.state is State.QUEUED:
         if Blocker.LOCKED in root.blocked_by:
@@ -164,19 +168,6 @@ def _judge_left(draft: Draft, row: Command) -> None:
         draft.move(row.command_id, Trigger.STILL_UNKNOWN, next_check_at_ms=draft.now_ms)
     elif row.state is State.RUNNING and row.kind is not Kind.GATE and landed_receipt(draft.saga, row) is None:
         draft.move(row.command_id, Trigger.OUTCOME_LOST, {"code": "owner_lost"}, next_check_at_ms=draft.now_ms)
-
-
-def _gate_left(draft: Draft, row: Command, env: Env) -> None:
-    """A gate sends nothing and is evaluated again; one that ends every worker that evaluates it is a question."""
-    lost = row.claim_count + 1
-    draft.set(row.command_id, claim_count=lost)
-    if lost <= env.settings.claims_max:
-        return
-    draft.move(row.command_id, Trigger.REFUSED, {"code": "claimed_too_often"})
-    draft.move(row.command_id, Trigger.PERSON_NEEDED)
-    definition = env.catalog.definition(draft.root.command_type, draft.root.definition_version)
-    facts = {"claims": lost}
-    open_review(draft, row.command_id, ReviewKind.POISON, facts, env.horizon(draft.saga, definition))
 
 
 def _deadline(draft: Draft, env: Env) -> None:

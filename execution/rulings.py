@@ -65,6 +65,12 @@ def _observable(drive: Drive, review: Review) -> bool:
     row = drive.saga.member(review.command_id)
     if row.kind not in (Kind.STEP, Kind.COMPENSATION):
         return False
+    if (
+        review.kind is ReviewKind.POISON
+        and review.verdict == Verdict.ABANDON
+        and not drive.saga.attempts_of(row.command_id)
+    ):
+        return False  # never sent: nothing is there, and looking may be what ends its workers
     return drive.action(review.command_id).observe is not None
 
 

@@ -89,6 +89,7 @@ class Fleet:
         self.members: dict[int, Member] = {}
         self.kills = 0
         self._started = 0
+        self._openings = 0
         self._boundaries = {Side.BEFORE: 0, Side.AFTER: 0}
         self._deaths = {(death.commit, death.side) for death in schedule.scenario.deaths}
         self._ended: list[str] = []
@@ -154,7 +155,10 @@ class Fleet:
                 self.kill(member)
 
     async def _dies(self, process: Process) -> None:
-        """Whatever it just did ends that worker."""
+        """Opening the content ends that worker, from some time on."""
+        self._openings += 1
+        if self._openings <= (self._at.scenario.deadly or 0):
+            return
         for member in list(self.members.values()):
             if member.process is process:
                 self.kill(member)
@@ -181,7 +185,7 @@ class Fleet:
         worker = Worker(
             store=store,
             catalog=at.catalog,
-            ports=at.world.ports(store, partial(self._dies, process) if at.scenario.deadly else None),
+            ports=at.world.ports(store, partial(self._dies, process) if at.scenario.deadly is not None else None),
             clock=VirtualClock(at.loop, at.wall, process, skew_s=(number - 1) * 0.1),
             ids=at.ids,
             chance=SeededChance(seeded(f"{at.scenario.seed} {process.name} chance")),

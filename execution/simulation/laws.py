@@ -20,6 +20,7 @@ from execution.core.states import (
     Settlement,
     State,
 )
+from execution.simulation.people import RULINGS_MAX
 from execution.simulation.scenario import Act
 from execution.simulation.wire import HASTE_S, Effect
 from execution.simulation.witness import Law
@@ -320,9 +321,9 @@ def _quarantined(at: Schedule, saga: Saga) -> None:
     asked = any(review.kind is ReviewKind.POISON for review in saga.reviews)
     enough = at.fleet.kills >= at.settings.claims_max
     at.witness.expect(Law.QUARANTINE, not asked or enough, f"quarantined after {at.fleet.kills} deaths")
-    most = 2 * at.settings.claims_max
-    endless = at.scenario.deadly and not asked and at.fleet.kills > most
-    at.witness.expect(Law.QUARANTINE, not endless, f"{at.fleet.kills} workers ended and nobody was asked")
+    most = (at.settings.claims_max + 1) * (2 + len(saga.reviews) * (RULINGS_MAX + 1))
+    endless = at.scenario.deadly is not None and at.fleet.kills > most
+    at.witness.expect(Law.QUARANTINE, not endless, f"{at.fleet.kills} workers ended, {len(saga.reviews)} questions")
 
 
 def _landed(at: Schedule, saga: Saga, name: str) -> list[Effect]:

@@ -106,7 +106,8 @@ class Death:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """See the module. Times in seconds of virtual time. deadly: whoever opens the article's content ends there."""
+    """See the module. Times in seconds of virtual time. deadly: from that opening of the content on, whoever opens it
+    ends there."""
 
     seed: str
     kind: Kind
@@ -134,7 +135,7 @@ class Scenario:
     approval_ttl_s: float
     deaths: tuple[Death, ...] = ()
     focus: str | None = None
-    deadly: bool = False
+    deadly: int | None = None
 
 
 STEPS_TYPICAL: Final = 500
@@ -280,7 +281,8 @@ def _deadly(seed: int) -> Scenario:
         kind=Kind.DEADLY,
         workers=rng.choice((1, 2)),
         faults=tuple(kills[: rng.choice((0, 3))]),
-        deadly=rng.random() < 0.7,
+        deadly=rng.choice((None, 0, 0, *range(1, 12))),
+        trouble=Trouble(write=rng.choice((0.0, 0.7))),
         rules=rng.choice((Rules.SILENT, Rules.SILENT, Rules.CARELESS)),
     )
 
