@@ -85,18 +85,24 @@ async def _look(drive: Drive, command_id: str, *, second: bool) -> tuple[Decisio
 
 async def watch(drive: Drive, command_ids: tuple[str, ...]) -> Next:
     """The saga ended and quiescence passed: count our objects once more and settle the watch list."""
-    seen: list[tuple[str, int, Sighting | None, Mapping[str, Any]]] = []
+    seen: list[tuple[str, int, Sighting | None, Mapping[str, Any], float | None]] = []
     for command_id in command_ids:
         async with drive.turn(command_id):
-            asked = drive.env.clock.now_ms()
+            asked, shown = drive.env.clock.now_ms(), _shown_in_s(drive)
             sighting = await drive.observe(command_id)
-        seen.append((command_id, asked, sighting, await three_ways(drive, command_id, sighting)))
+        seen.append((command_id, asked, sighting, await three_ways(drive, command_id, sighting), shown))
 
     def change(draft: Draft) -> None:
-        for command_id, asked, sighting, texts in seen:
-            _watched(drive, draft, command_id, asked, sighting, texts)
+        for command_id, asked, sighting, texts, shown in seen:
+            _watched(drive, draft, command_id, asked, sighting, texts, shown)
 
     return await drive.commit(change)
+
+
+def _shown_in_s(drive: Drive) -> float | None:
+    """Until then a stale read may lack what landed last, which may be a later step's write to the same object."""
+    saga = drive.saga
+    return drive.env.doubts.remaining_s(a for row in saga.members for a in saga.effective_attempts(row.command_id))
 
 
 def _watched(
@@ -106,6 +112,7 @@ def _watched(
     asked: int,
     sighting: Sighting | None,
     texts: Mapping[str, Any],
+    shown_in_s: float | None,
 ) -> None:
     row = draft.row(command_id)
     undone = draft.root.state is not State.SUCCESS and row.compensates is None
@@ -113,6 +120,8 @@ def _watched(
     if sighting is not None:
         draft.note(command_id, Fact.OBSERVED, _body(sighting, drive.action(command_id).system, asked, "watch"))
     again_s = _again_in_s(drive, sighting, row.look_count + 1)
+    if isinstance(sighting, Absent | Foreign) and shown_in_s:
+        again_s = shown_in_s
     if again_s is not None:
         due = draft.now_ms + int(again_s * 1000) + 1
         draft.set(command_id, look_count=row.look_count + 1, next_check_at_ms=due)

@@ -143,6 +143,8 @@ def after_first_look(at: Standing, sighting: Sighting, jitter: float) -> Decisio
             return _found(T.ADOPTED, sighting, receipt)
         case Present(receipt=receipt):
             return _conflict(T.FOUND_FOREIGN, "marker_without_attempt", ())
+        case Foreign(code="gone", receipt=None) if at.retry.allows(at.attempts):  # so does a stale read see it
+            return _not_applied(at, FailureClass.TRANSIENT, "gone", None, jitter)
         case Foreign(code=code, difference=difference):
             return _conflict(T.FOUND_FOREIGN, code, difference)
         case Absent():

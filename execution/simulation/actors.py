@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from execution.core.command import Saga
 from execution.operations import OperationRefused
 from execution.proposal import Accepted, IntakeRefused, Proposal, Proposer
 from execution.simulation.chance import EPOCH_MS, seeded
 from execution.simulation.fleet import Gateway
 from execution.simulation.people import People
+from execution.simulation.questions import Asked
 from execution.simulation.scenario import Act, Fault, Offer
 from execution.simulation.world import SITE
 from execution.status import view_of
@@ -197,11 +199,12 @@ class Actors:
             return
         self._asked_at = happened
 
-        def views(conn: Any) -> list[Any]:
-            return [view_of(registry.load_saga(conn, root_id)) for root_id in self.roots]
+        def sagas(conn: Any) -> list[Saga]:
+            return [registry.load_saga(conn, root_id) for root_id in self.roots]
 
-        for view in self._at.bench.read(views):
-            self._at.witness.answered(view)
+        for saga in self._at.bench.read(sagas):
+            view, ruled = view_of(saga), self.people.ruled
+            self._at.witness.answered(Asked(view=view, saga=saga, world=self._at.world, ruled=ruled))
 
     # -- misfortune ------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 NEVER_TWICE: Final = ("create_draft", "publish", "trash", "send")
 """Effects that are never repeated under one key."""
+GRACE_S: Final = SEND_BUDGET_S + 60.0
+"""What had passed its fence when it was told to turn back may still be written, by a process that stands still."""
 DRAFT: Final = "CREATE_WORDPRESS_DRAFT"
 STAGE: Final = "STAGE_PUBLICATION_RECORD"
 RECORD: Final = "RECORD_PUBLICATION"
@@ -56,6 +58,7 @@ def judge(conn: Connection, at: Schedule) -> tuple[str, ...]:
             _succeeded(at, saga)
             _unwound(at, saga)
             _done_is_done(at, saga)
+            _turned_back(at, saga)
     if at.scenario.kind.honest:
         _updates(at)
     return tuple(f"{saga.root.state} {saga.root.ending or ''} {saga.root.blockers}".strip() for saga in sagas)
@@ -314,6 +317,17 @@ def _done_is_done(at: Schedule, saga: Saga) -> None:
     later = [effect for effect in _ours(at) if effect.digest in digests and effect.at_s > since]
     names = ", ".join(effect.operation for effect in later)
     at.witness.expect(Law.STATUS_IS_TRUE, not later, f"{names} took effect after the command was called done")
+
+
+def _turned_back(at: Schedule, saga: Saga) -> None:
+    """What was said to turn back is not published any more by a request that was written after that."""
+    since = at.witness.turning_s.get(saga.root.command_id)
+    pivot = saga.named(PIVOT)
+    if since is None or pivot is None:
+        return
+    digests = {attempt.request_digest for attempt in saga.attempts_of(pivot.command_id)}
+    later = [r for r in at.world.log.sent if r.request_digest in digests and (r.sent_at_s or 0.0) > since + GRACE_S]
+    at.witness.expect(Law.STATUS_IS_TRUE, not later, "said to turn back, and published afterwards")
 
 
 def _mail(at: Schedule, saga: Saga) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -22,6 +22,7 @@ from execution.core.transitions import Trigger
 from execution.proposal import CommandView
 from execution.simulation.disk import Side
 from execution.simulation.loop import Process
+from execution.simulation.questions import Asked, untrue
 from execution.simulation.wire import Request
 from execution.simulation.world import World
 
@@ -92,6 +93,7 @@ class Witness:
         self.rows: dict[str, Command] = {}
         self.said_yes: set[tuple[str, str]] = set()
         self.done_at_s: dict[str, float] = {}
+        self.turning_s: dict[str, float] = {}
         self.asked_at_s: dict[str, float] = {}
         self.on_boundary: Callable[[Process, Side], None] = lambda process, side: None
         self.on_written: Callable[[Sequence[Unit]], None] = lambda units: None
@@ -256,31 +258,25 @@ class Witness:
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
-    def answered(self, view: CommandView) -> None:
+    def answered(self, asked: Asked) -> None:
         """A status answer was given now. Where the outside breaks its word nobody can be held to the truth."""
         if not self.honest:
             return
-        live_now = self.world.is_live(self.digests(view.command_id))
-        if view.live:
-            self.expect(
-                Law.STATUS_IS_TRUE,
-                self.world.was_published(self.digests(view.command_id)) or self.world.was_published_by_hand(),
-                f"version {view.object_version} was called live and never was",
-            )
-        if "not published" in view.say_to_user:
-            self.expect(
-                Law.STATUS_IS_TRUE,
-                not live_now,
-                f"version {view.object_version} is live and was called not published ({view.state})",
-            )
-        if view.answers.executed == "no":
-            self.expect(
-                Law.STATUS_IS_TRUE,
-                not live_now,
-                f"version {view.object_version} is live and was called not executed ({view.state})",
-            )
+        view = asked.view
+        found = [*untrue(asked), *self._untold(view)]
+        self.expect(Law.STATUS_IS_TRUE, not found, f"version {view.object_version} ({view.state}): {'; '.join(found)}")
+        if view.answers.direction == "backward":
+            self.turning_s.setdefault(view.command_id, self.world.loop.time())
         if view.done:
             self.done_at_s.setdefault(view.command_id, self.world.loop.time())
+
+    def _untold(self, view: CommandView) -> Iterator[str]:
+        """What its word and its sentence say beyond the eleven answers."""
+        digests = self.digests(view.command_id)
+        if view.live and not self.world.was_published(digests) and not self.world.was_published_by_hand():
+            yield "called live, and it never was"
+        if "not published" in view.say_to_user and self.world.is_live(digests):
+            yield "called not published, and it is live"
 
     def digests(self, root_id: str) -> frozenset[str]:
         """Of everything that this saga ever fenced."""

@@ -97,6 +97,13 @@ def test_before_the_fence_a_refusal_is_final_only_without_open_attempts() -> Non
     assert before_fence(at(), Unsent(code="x", retry_after_s=9.0), 0.5).retry_in_s == 9.0
 
 
+def test_what_a_stale_read_before_the_first_attempt_misses_is_looked_for_again_before_anybody_is_asked() -> None:
+    gone = Foreign(code="gone")
+    assert after_first_look(at(), gone, 0.5).moves == (T.NOT_APPLIED,)
+    assert after_first_look(at(attempts=3), gone, 0.5).review is ReviewKind.CONFLICT
+    assert after_first_look(at(), Foreign(code="gone", receipt=RECEIPT), 0.5).review is ReviewKind.CONFLICT
+
+
 def test_the_first_look_adopts_only_what_an_attempt_of_ours_can_have_made() -> None:
     seen = Present(receipt=RECEIPT)
     assert after_first_look(at(), seen, 0.5).moves == (T.ADOPTED,)
