@@ -47,8 +47,7 @@ class Standing:
     unproven: attempts on the key that are still open, beside the one just answered. quiet_in_s: seconds until all
     open attempts are quiescent, judged when the read *began*; None when that is unknown. shown_in_s: the same for
     what landed, too: until then a stale read may lack it. landed: a receipt in evidence. abandon: the saga wants to
-    end without this step. forward_only: the pivot's fence was passed by an earlier step. mends: what is found
-    unfinished can be finished.
+    end without this step. forward_only: an earlier step passed the pivot's fence. mends: it can finish its own.
     """
 
     effect: EffectClass
