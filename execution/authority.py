@@ -58,9 +58,10 @@ def fence_for(
     definition: SagaDefinition[Any],
     request_digest: str,
     now_ms: int,
+    policy_hash: str,
     spacing_s: float = 0.0,
 ) -> Fence:
-    """The predicates for the attempt of that row. `spacing_s`: of its site."""
+    """The predicates for the attempt of that row. policy_hash: of this process; spacing_s: of the site."""
     root = saga.root
     part = definition.part(row.command_type) if row.kind is Kind.STEP else None
     after_pivot = root.phase is Phase.POST_PIVOT
@@ -72,7 +73,7 @@ def fence_for(
         finish_only=finish,
         approval_id=_approval_id(saga, row, definition, request_digest if mending else None),
         request_digest=request_digest,
-        policy_hash=json.loads(root.params)["policy_hash"],
+        policy_hash=policy_hash,
         now_ms=now_ms,
         spacing=None if mending else _spacing(root, row, spacing_s),
     )

@@ -7,10 +7,12 @@ them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from execution.core.command import Command
 from execution.core.definition import SagaDefinition
 from execution.ports import Ports
 from execution.proposal import Proposal
@@ -53,11 +55,17 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
+def _indifferent(params: Mapping[str, Any]) -> str:
+    """Nothing that is configured concerns it."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
     """One intent: its definition in force, and `plan`, which raises `IntakeRefused` for what our database alone can
     tell is wrong. `plan(proposal, content_sha256, previous)` is pure; configuration is bound when the catalog is
-    composed. stored: arguments that name stored bytes, which the plan must know something of."""
+    composed. stored: arguments that name stored bytes, which the plan must know something of. policy: the hash of what
+    the configuration says about such a plan; where it changes, effects wait for an operator."""
 
     name: str
     operation: str
@@ -66,6 +74,7 @@ class Intent:
     definition: SagaDefinition[Ports]
     plan: Callable[[Proposal, str, Previous], Plan]
     stored: tuple[str, ...] = ()
+    policy: Callable[[Mapping[str, Any]], str] = _indifferent
 
 
 class Catalog:
@@ -90,6 +99,12 @@ class Catalog:
         """The external systems that some definition writes to."""
         definitions = self._definitions.values()
         return frozenset(action.system for definition in definitions for action in definition.actions)
+
+    def policy_hash(self, root: Command) -> str:
+        """Of the configuration of this process, as far as it concerns that command."""
+        definition = self.find(root.command_type, root.definition_version)
+        intent = None if definition is None else self.intents.get(definition.intent)
+        return "" if intent is None else intent.policy(json.loads(root.params)["plan"])
 
     def definition(self, name: str, version: int) -> SagaDefinition[Ports]:
         """The definition; KeyError when this process does not have it (the command is left to one that does)."""

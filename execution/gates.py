@@ -99,7 +99,7 @@ async def ask_approval(drive: Drive, command_id: str) -> Next:
                 "command_id": drive.saga.root.command_id,
                 "request_digest": digest,
                 "plan_hash": hashlib.sha256(canonical(drive.plan).encode()).hexdigest(),
-                "policy_hash": drive.params["policy_hash"],
+                "policy_hash": drive.env.catalog.policy_hash(drive.saga.root),
             }
         )
         approval = Approval(

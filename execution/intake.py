@@ -320,7 +320,7 @@ class Intake:
         apply_unit(conn, draft.unit())
 
     def _insert(self, conn: Connection, incoming: Incoming, key: BusinessKey) -> Accepted:
-        policy = authority.authority(conn).policy_hash
+        policy = incoming.intent.policy(incoming.plan.params)
         now = self._clock.now_ms()
         saga = new_saga(incoming, key, policy, now, self._ids)
         try:

@@ -36,7 +36,7 @@ class OperationRefused(Exception):
     """Nothing was changed.
 
     Codes: unknown_command, unknown_review, not_awaiting_approval, hash_differs, approval_expired, already_decided (with
-    who was first), proposer_cannot_approve, too_late (with what exists), already_ended, not_held,
+    who was first), proposer_cannot_approve, too_late (with what exists), already_ended, not_held, until_is_past,
     verdict_not_offered, ruling_under_way, already_taken (with by whom), reason_too_long, busy.
     """
 
@@ -176,6 +176,34 @@ class Operations:
 
         root_id = (await self._load(command_id)).root.command_id
         await self._change(root_id, operator, change, partial(lift, hold_scope(root_id)))
+
+    async def reauthorize(
+        self, command_id: str, *, operator: str, reason: str, until_ms: int, policy_hash: str
+    ) -> None:
+        """An operator's authority where the grant lapsed or the configuration that judged it changed. A yes under
+        other rules is void: it is asked for anew. What is revoked or frozen stays so."""
+        _check_reason(reason)
+        root_id = (await self._load(command_id)).root.command_id
+        grant = await self._store.hot(lambda conn: authority.find_grant(conn, root_id))
+        judged_anew = grant is not None and grant.policy_hash not in ("", policy_hash)
+
+        def change(saga: Saga, draft: Draft) -> None:
+            if saga.root.is_terminal:
+                raise OperationRefused("already_ended", _standing(saga))
+            if until_ms <= draft.now_ms:
+                raise OperationRefused("until_is_past")
+            body = {"by": operator, "reason": reason, "until_ms": until_ms, "policy_hash": policy_hash}
+            draft.note(root_id, Fact.REAUTHORIZED, body)
+            given = saga.approval_pending_or_given()
+            if judged_anew and given is not None and given.state is ApprovalState.APPROVED:
+                void = replace(given, state=ApprovalState.VOID, decided_at_ms=draft.now_ms, reason="policy")
+                draft.put_approval(void)
+                draft.note(given.command_id, Fact.APPROVAL_VOIDED, {"approval_id": given.approval_id})
+
+        def extend(conn: Connection) -> None:
+            authority.extend_grant(conn, root_id, grant_until_ms=until_ms, policy_hash=policy_hash)
+
+        await self._change(root_id, operator, change, extend)
 
     async def revoke(self, scope: RevocationScope, *, operator: str, reason: str) -> Revoked:
         """In force at every next fence. What waits before its pivot is told to end now, so that it is undone without

@@ -200,7 +200,8 @@ async def _still_stopped(env: Env, saga: Saga) -> bool:
     root, now = saga.root, env.clock.now_ms()
     systems = {row.target_system for row in saga.members if not row.is_terminal}
     scopes = tuple(sorted({scope for system in systems for scope in scopes_of(root, system)}))
-    held, lapsed = await env.store.hot(lambda conn: _stops(conn, root.command_id, scopes, now))
+    policy = env.catalog.policy_hash(root)
+    held, lapsed = await env.store.hot(lambda conn: _stops(conn, root.command_id, scopes, policy, now))
     draft = Draft(saga, actor=env.owner, now_ms=now)
     if not held:
         draft.unblock(Blocker.HELD)
@@ -231,11 +232,11 @@ def _needs_no_authority(saga: Saga, now_ms: int) -> bool:
     return in_doubt or ruled or turning or late or unanswered
 
 
-def _stops(conn: Connection, root_id: str, scopes: tuple[str, ...], now_ms: int) -> tuple[bool, bool]:
-    """Whether something holds it, and whether its grant lapsed or the policy changed since."""
-    grant, policy = authority.find_grant(conn, root_id), authority.authority(conn).policy_hash
+def _stops(conn: Connection, root_id: str, scopes: tuple[str, ...], policy: str, now_ms: int) -> tuple[bool, bool]:
+    """Whether something holds it, and whether its grant lapsed or is of another policy."""
+    grant = authority.find_grant(conn, root_id)
     held = any(scope.startswith(HOLDING) for scope in authority.in_force(conn, scopes))
-    return held, grant is None or grant.grant_until_ms <= now_ms or grant.policy_hash != policy
+    return held, grant is None or grant.grant_until_ms <= now_ms or grant.policy_hash not in ("", policy)
 
 
 async def _quietly(env: Env, draft: Draft) -> None:

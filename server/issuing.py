@@ -32,6 +32,7 @@ from execution.core.events import canonical
 from execution.store import authority
 from server.app import Installation
 from server.config import ConfigError, load_config
+from server.publishing import policy_hash
 
 DECISION_S_DEFAULT: Final = 7 * 86_400
 TOKENS_DEFAULT: Final = 1_000
@@ -65,7 +66,7 @@ async def open_decision(at: Installation, wanted: Wanted, *, by: str, tokens: in
         resources=canonical([*resources, *(patterns(at, wanted) if wanted.intents else ())]),
         evidence=canonical([wanted.evidence] if wanted.evidence else []),
         risk_class=wanted.risk.value,
-        policy_hash=(await at.store.read(authority.authority)).policy_hash,
+        policy_hash=policy_hash(at.config),
         outcome=Outcome.APPROVED.value,
         opened_at_ms=now_ms,
         valid_until_ms=now_ms + int(days * 86_400_000),

@@ -17,6 +17,7 @@ from execution.store.connection import Connection
 from server.app import Installation
 from server.cli.output import CommandFailed
 from server.errors import from_intake
+from server.publishing import policy_hash
 
 
 async def repeat(at: Installation, command_id: str, *, operator: str, reason: str) -> Accepted:
@@ -72,7 +73,7 @@ def _decision(at: Installation, publication: Saga, *, operator: str, reason: str
         resources=canonical([root.target_resource]),
         evidence=canonical([reason] if reason else []),
         risk_class=RiskClass.HIGH.value,
-        policy_hash="",
+        policy_hash=policy_hash(at.config),
         outcome=Outcome.APPROVED.value,
         opened_at_ms=now_ms,
         valid_until_ms=now_ms + GRANT_S * 1000,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import asdict
 from typing import Final
 
 from execution.catalog import Catalog
@@ -17,6 +20,12 @@ def catalog_of(config: Config) -> Catalog:
     """Every definition that this process can execute."""
     settings = publish_settings(config)
     return Catalog([publish_article.intent(settings), withdraw_article.intent(settings)])
+
+
+def policy_hash(config: Config) -> str:
+    """Of all rules of publishing, for decisions."""
+    rules = asdict(publish_settings(config))
+    return hashlib.sha256(json.dumps(rules, sort_keys=True, default=sorted).encode()).hexdigest()
 
 
 def publish_settings(config: Config) -> PublishSettings:
@@ -44,6 +53,7 @@ def _rules(site: Site) -> SiteRules:
     wanted = frozenset(name for name in Require.model_fields if getattr(site.require, name))
     cache = site.cloudflare
     return SiteRules(
+        system=site.url,
         url=site.public_url,
         require=wanted,
         timezone=site.timezone,

@@ -30,6 +30,7 @@ class Verb(StrEnum):
     DECISION_CLOSE = "decision close"
     KEYS_ROTATE = "keys rotate"
     KEYS_RETIRE = "keys retire"
+    REAUTHORIZE = "reauthorize"
     REVOKE = "revoke"
     REINSTATE = "reinstate"
     APPROVE = "approve"
@@ -59,6 +60,7 @@ ROLES: Final[Mapping[Verb, Role]] = MappingProxyType(
         Verb.DECISION_CLOSE: Role.ISSUE,
         Verb.KEYS_ROTATE: Role.ISSUE,
         Verb.KEYS_RETIRE: Role.ISSUE,
+        Verb.REAUTHORIZE: Role.ISSUE,
         Verb.REVOKE: Role.REPAIR,
         Verb.REINSTATE: Role.ISSUE,
         Verb.APPROVE: Role.APPROVE,

@@ -88,6 +88,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Under a revoked key or tenant nothing is sent, not even what would undo, until it is reinstated.",
             source="The security rules, section 2",
         ),
+        "policy.changed": Behaviour(
+            sentence="A change of what judged a command holds it until an operator speaks; any other edit does not.",
+            source="The design, law 9",
+        ),
         "decision.closed": Behaviour(
             sentence="Under a decision that was closed nothing is accepted any more, though its tokens are out.",
             source="The security rules, section 2",

@@ -33,8 +33,9 @@ class Fence:
 
     scopes: restriction keys (freezes and revocations) any of which stops the effect; see `authority` in the store.
     finish_only: may complete after the pivot although the grant lapsed or was revoked. approval_id: must be APPROVED
-    with this request digest and unexpired at `now_ms`; None when the step needs none. policy_hash: must still be in
-    force. spacing: whose turn on the site must have come; None when it need not wait for one.
+    with this request digest and unexpired at `now_ms`; None when the step needs none. policy_hash: of the configuration
+    as it is now; must be the one that the grant was judged by. spacing: whose turn on the site must have come; None
+    when it need not wait for one.
     """
 
     root_id: str

@@ -23,7 +23,7 @@ from execution.sagas.publish_gates import HUMAN_APPROVAL, VALIDATE_PUBLICATION
 from execution.sagas.publish_image import UPLOAD_FEATURED_IMAGE
 from execution.sagas.publish_monitoring import REGISTER_MONITORING
 from execution.sagas.publish_notification import SEND_NOTIFICATION
-from execution.sagas.publish_plan import PublishSettings, plan
+from execution.sagas.publish_plan import PublishSettings, plan, policy
 from execution.sagas.publish_records import RECORD_PUBLICATION, STAGE_PUBLICATION_RECORD
 from execution.sagas.publish_webhook import SEND_WEBHOOK
 from execution.sagas.publish_wordpress import CREATE_WORDPRESS_DRAFT, PUBLISH_WORDPRESS_POST, TRASH_STAGED_DRAFT
@@ -84,4 +84,5 @@ def intent(settings: PublishSettings) -> Intent:
             max_lateness_s=settings.max_lateness_s,
         ),
         plan=partial(plan, settings),
+        policy=partial(policy, settings),
     )

@@ -48,12 +48,13 @@ REQUIRABLE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteRules:
-    """One site. url: an article's address with `{slug}` in it; empty: not known. require: what its gate insists on.
-    timezone: in which people there read times; empty: UTC alone is shown. purge: what the cache in front of it is to
-    forget, as `execution.sagas.purging` reads it; empty: there is none. keeps_description: it has a place for a meta
-    description.
+    """One site. system: where it is written to. url: an article's address with `{slug}` in it; empty: not known.
+    require: what its gate insists on. timezone: in which people there read times; empty: UTC alone is shown. purge:
+    what the cache in front of it is to forget, as `execution.sagas.purging` reads it; empty: there is none.
+    keeps_description: it has a place for a meta description.
     """
 
+    system: str = ""
     url: str = ""
     require: frozenset[str] = frozenset({"title"})
     timezone: str = ""
@@ -91,6 +92,21 @@ class PublishSettings:
     approval_ttl_s: float = 72 * 3_600.0
     deadline_s: float = 7 * 86_400.0
     max_lateness_s: float = 3_600.0
+
+
+def policy(settings: PublishSettings, params: Mapping[str, Any]) -> str:
+    """The hash of what the configuration says about such a plan: where its site is and what its gate insists on, and
+    who is behind the lists that it names. Other sites, other lists, times and limits do not concern it."""
+    rules = settings.sites.get(params["site"])
+    named = params.get("notify", ())
+    judged = {
+        "system": None if rules is None else rules.system,
+        "require": None if rules is None else sorted(rules.require),
+        "lists": {name: settings.lists.get(name) for name in named if name not in settings.webhooks},
+        "webhooks": sorted(settings.webhooks.intersection(named)),
+        "version": settings.policy_version,
+    }
+    return hashlib.sha256(canonical(judged).encode()).hexdigest()
 
 
 def plan(settings: PublishSettings, proposal: Proposal, content_sha256: str, previous: Previous) -> Plan:

@@ -20,7 +20,7 @@ from execution.core.failures import Absent, CannotTell, Present
 from execution.ports import Ports
 from execution.proposal import Proposal
 from execution.sagas.publish_article import FINISH_BY_HAND
-from execution.sagas.publish_plan import PublishSettings
+from execution.sagas.publish_plan import PublishSettings, policy
 from execution.sagas.publish_wordpress import site_of
 from execution.sagas.withdraw_correction import SEND_CORRECTION, SEND_CORRECTION_WEBHOOK
 from execution.sagas.withdraw_params import WithdrawParams, plan
@@ -136,4 +136,5 @@ def intent(settings: PublishSettings) -> Intent:
         object_kind="article",
         definition=replace(ARTICLE_WITHDRAW_V1, deadline_s=settings.deadline_s, approval_ttl_s=settings.approval_ttl_s),
         plan=partial(plan, settings),
+        policy=partial(policy, settings),
     )

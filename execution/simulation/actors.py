@@ -261,9 +261,10 @@ class Actors:
         """An operator renews every grant."""
 
         def renew(conn: Any) -> None:
-            policy = authority.authority(conn).policy_hash
             until = self._at.clock.now_ms() + 3_600_000
             for root in registry.page(conn, registry.Filter(), limit=20)[0]:
+                grant = authority.find_grant(conn, root.command_id)
+                policy = grant.policy_hash if grant is not None else ""
                 authority.extend_grant(conn, root.command_id, grant_until_ms=until, policy_hash=policy)
 
         await self._transact(renew)

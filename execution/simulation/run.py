@@ -87,7 +87,7 @@ class Bench:
         with self.store.engine.begin() as conn:
             for table in self._tables:
                 conn.execute(table.delete())
-            conn.execute(schema.AUTHORITY.insert().values(id=1, revision=0, policy_hash="policy-1"))
+            conn.execute(schema.AUTHORITY.insert().values(id=1, revision=0))
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Look at the database as it stands, from outside of every process."""

@@ -1,6 +1,6 @@
-"""What a fence is judged by: grants, token uses, restrictions, the policy in force, decisions.
+"""What a fence is judged by: grants, token uses, restrictions, decisions.
 
-Every freeze, unfreeze, revocation, change of policy and extension of a grant first raises `authority.revision`, which
+Every freeze, unfreeze, revocation and extension of a grant first raises `authority.revision`, which
 takes the one row that fences share: what permits an effect cannot change between a fence's judgement and its commit.
 
 Scopes of restrictions: `freeze:all`, `freeze:tenant:T`, `freeze:system:S`, `freeze:site:X`, `freeze:command:C` (one
@@ -64,7 +64,8 @@ _HELD_AS: Final[Mapping[RevocationKind, ColumnElement[str]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """The authority recorded at acceptance. `details` is canonical JSON; `operator`: a person gave it, not a token."""
+    """The authority recorded at acceptance. `details` is canonical JSON; `operator`: a person gave it, not a token.
+    policy_hash: of the configuration that judged it; empty for what no configuration concerns."""
 
     root_id: str
     iss: str
@@ -207,32 +208,10 @@ def in_force(conn: Connection, scopes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted({row[0] for row in found}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Authority:
-    """What fences share: a number that every change raises, and the policy in force."""
-
-    revision: int
-    policy_hash: str
-
-
-def authority(conn: Connection) -> Authority:
-    """The shared row as it is."""
-    ((revision, policy_hash),) = statements.fetch(conn, statements.of(conn).share_authority)
-    return Authority(revision=revision, policy_hash=policy_hash)
-
-
-def put_policy(conn: Connection, policy_hash: str) -> bool:
-    """Put a policy in force; False when it was in force already."""
-    if authority(conn).policy_hash == policy_hash:
-        return False
-    _raise_revision(conn, policy_hash=policy_hash)
-    return True
-
-
-def _raise_revision(conn: Connection, **also: str) -> None:
+def _raise_revision(conn: Connection) -> None:
     """The update locks the row against every fence until we commit."""
     table = schema.AUTHORITY
-    conn.execute(update(table).where(table.c.id == 1).values(revision=table.c.revision + 1, **also))
+    conn.execute(update(table).where(table.c.id == 1).values(revision=table.c.revision + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from execution.store.executors import Executor, ThreadExecutor
 from execution.store.meta import is_lost
 from execution.store.writer import Store
 
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """All migrations, oldest first. A test compares them with the files."""
 HEAD: Final = REVISIONS[-1]
 VERSION_TABLE: Final = Table(
@@ -73,7 +73,7 @@ def prepare(conn: Connection) -> None:
         schema.METADATA.create_all(conn, checkfirst=False)
         VERSION_TABLE.create(conn, checkfirst=False)
         conn.execute(VERSION_TABLE.insert().values(version_num=HEAD))
-        conn.execute(schema.AUTHORITY.insert().values(id=1, revision=0, policy_hash=""))
+        conn.execute(schema.AUTHORITY.insert().values(id=1, revision=0))
         return
     if not tables >= OURS:
         raise StoreUnusable("the database holds tables of something else", ANOTHER)

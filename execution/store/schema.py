@@ -271,7 +271,6 @@ AUTHORITY: Final = Table(
     METADATA,
     Column("id", Integer, primary_key=True, autoincrement=False),
     _int("revision"),
-    _text("policy_hash"),
     CheckConstraint("id = 1", name="one_row"),
 )
 

@@ -58,7 +58,7 @@ class Statements:
         )
         authority = schema.AUTHORITY.c
         self.share_authority = self._text(
-            select(authority.revision, authority.policy_hash).where(authority.id == 1).with_for_update(read=True),
+            select(authority.revision).where(authority.id == 1).with_for_update(read=True),
             (),
             inline=True,
         )

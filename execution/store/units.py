@@ -78,7 +78,6 @@ def apply_wave(conn: Connection, wave: Sequence[Unit]) -> list[StoreError | None
 class _Facts:
     """What the fences of one wave read."""
 
-    policy_hash: str
     restrictions: frozenset[str]
     grants: dict[str, tuple[int, str]]
     approvals: dict[str, tuple[str, str, str, int]]
@@ -94,11 +93,10 @@ def _judge(conn: Connection, sql: Statements, wave: Sequence[Unit], refusals: li
 
 
 def _read_facts(conn: Connection, sql: Statements, fences: Sequence[Fence]) -> _Facts:
-    row = next(iter(fetch(conn, sql.share_authority)), None)
+    fetch(conn, sql.share_authority)
     scopes = list({scope for fence in fences for scope in fence.scopes})
     approvals = [fence.approval_id for fence in fences if fence.approval_id is not None]
     return _Facts(
-        policy_hash="" if row is None else row[1],
         restrictions=frozenset(found[0] for found in fetch_in(conn, sql.restrictions, scopes)),
         grants={found[0]: (found[1], found[2]) for found in fetch_in(conn, sql.grants, [f.root_id for f in fences])},
         approvals={found[0]: tuple(found[1:]) for found in fetch_in(conn, sql.approvals, approvals)},
@@ -113,8 +111,8 @@ def _verdict(fence: Fence, facts: _Facts) -> FenceRefused | None:
             return FenceRefused(Refusal.HELD, holding)
         if hit and not fence.finish_only:
             return FenceRefused(Refusal.REVOKED, hit)
-    until_ms, policy_hash = facts.grants.get(fence.root_id, (0, fence.policy_hash))
-    if facts.policy_hash != policy_hash:
+    until_ms, judged_by = facts.grants.get(fence.root_id, (0, ""))
+    if judged_by not in ("", fence.policy_hash):
         return FenceRefused(Refusal.POLICY_CHANGED)
     if not fence.finish_only and until_ms <= fence.now_ms:
         return FenceRefused(Refusal.GRANT_LAPSED)

@@ -1,4 +1,5 @@
-"""`revoke` and `reinstate`: taking authority back, from one token to everything a key or the tenant ever allowed."""
+"""`revoke` and `reinstate`: taking authority back, from one token to everything a key or the tenant ever allowed.
+`reauthorize`: giving it anew to one command."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from capabilities.revocation import RevocationKind
-from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
+from server.cli.options import (
+    HomeOption,
+    JsonOption,
+    OperatorOption,
+    ReasonOption,
+    acting,
+    duration_s,
+    with_installation,
+)
 from server.cli.output import CommandFailed, Exit, Output, line
 from server.roles import Verb
 
@@ -36,6 +45,7 @@ def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command("revoke")(revoke)
     app.command("reinstate")(reinstate)
+    app.command("reauthorize")(reauthorize)
 
 
 def revoke(
@@ -82,6 +92,38 @@ def revoke_any(
             "held": list(met.held),
         }
         Output(as_json).show(data, line(f"{kind} {name} is revoked.{_told(met)}"))
+
+    with_installation(home, work)
+
+
+def reauthorize(
+    command: Annotated[str, typer.Argument(help="cmd_…")],
+    lasting: Annotated[str, typer.Option("--for", help="How long its effects may begin: 12h, 7d at most.")] = "24h",
+    reason: ReasonOption = "reauthorized by an operator",
+    operator: OperatorOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a command authority anew: its grant lapsed, or what judged it is configured otherwise now."""
+    from execution.repeating import GRANT_S
+    from server.results import moment
+
+    seconds = duration_s(lasting)
+    if seconds > GRANT_S:
+        raise CommandFailed("usage", "--for is 7d at most.", "For example --for 12h.", Exit.USAGE)
+
+    async def work(at: Installation) -> None:
+        from server.approving import operating
+        from server.proposing import saga_of
+
+        by, root = acting(at, operator, Verb.REAUTHORIZE), (await saga_of(at, command)).root
+        until_ms, policy = at.clock.now_ms() + seconds * 1000, at.catalog.policy_hash(root)
+        async with operating():
+            await at.operations().reauthorize(
+                root.command_id, operator=by, reason=reason, until_ms=until_ms, policy_hash=policy
+            )
+        data = {"command_id": root.command_id, "until_ms": until_ms}
+        Output(as_json).show(data, line(f"{root.command_id} may go on until {moment(until_ms)}."))
 
     with_installation(home, work)
 

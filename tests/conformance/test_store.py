@@ -157,8 +157,8 @@ async def test_a_renewed_grant_permits_again(store: Store) -> None:
 
 async def test_another_policy_in_force_stops_even_what_may_finish(store: Store) -> None:
     saga = await accept(store, "cmd_a")
-    assert await store.transact(lambda conn: authority.put_policy(conn, "policy-2"))
-    assert await _refusal(store, fenced(saga, finish_only=True)) is Refusal.POLICY_CHANGED
+    assert await _refusal(store, fenced(saga, finish_only=True, policy_hash="policy-2")) is Refusal.POLICY_CHANGED
+    assert await _refusal(store, fenced(saga, finish_only=True)) is None
 
 
 @pytest.mark.parametrize(
@@ -236,14 +236,20 @@ async def test_a_revocation_submitted_between_two_fences_stops_the_second(store:
 
 
 async def test_every_change_of_authority_raises_its_revision(store: Store) -> None:
+    await accept(store, "cmd_a")
+
+    def revision(conn: Connection) -> int:
+        found: int = conn.execute(text("SELECT revision FROM authority")).scalar_one()
+        return found
+
     def revisions(conn: Connection) -> list[int]:
-        seen = [authority.authority(conn).revision]
+        seen = [revision(conn)]
         authority.restrict(conn, "freeze:all", reason="why", by="ann", now_ms=NOW)
-        seen.append(authority.authority(conn).revision)
+        seen.append(revision(conn))
         authority.lift(conn, "freeze:all")
-        seen.append(authority.authority(conn).revision)
-        authority.put_policy(conn, "another")
-        return [*seen, authority.authority(conn).revision]
+        seen.append(revision(conn))
+        authority.extend_grant(conn, "cmd_a", grant_until_ms=LATER, policy_hash=POLICY)
+        return [*seen, revision(conn)]
 
     seen = await store.transact(revisions)
     assert seen == sorted(set(seen))

@@ -2,13 +2,17 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from adapters.sandbox.faults import FaultKind
+from execution.catalog import Catalog
 from execution.operations import OperationRefused
 from execution.proposal import IntakeRefused
 from execution.recovery import doubt_everything
+from execution.sagas import publish_article, withdraw_article
+from execution.sagas.publish_plan import SiteRules
 from execution.store import authority
 from tests.integration.passage import CANCEL, CREATE, NOTIFY, PUBLISH, RECORD, STAGE, TRASH
 from tests.integration.world import PROPOSER, World, decided, proposal
@@ -40,11 +44,27 @@ def restricting(world: World, scope: str) -> Callable[[], Awaitable[None]]:
     return restrict
 
 
-async def renew(world: World, command_id: str, policy_hash: str = "") -> None:
-    until = world.clock.now_ms() + 3_600_000
-    assert await world.store.transact(
-        lambda conn: authority.extend_grant(conn, command_id, grant_until_ms=until, policy_hash=policy_hash)
+async def renew(world: World, command_id: str) -> None:
+    """An operator's authority for another hour, under what is configured now."""
+    root = (await world.saga(command_id)).root
+    await world.operations.reauthorize(
+        command_id,
+        operator="operator:olivia",
+        reason="looked at it",
+        until_ms=world.clock.now_ms() + 3_600_000,
+        policy_hash=world.first.worker.env.catalog.policy_hash(root),
     )
+
+
+def configured(world: World, **changed: Any) -> None:
+    """The worker starts anew with other rules of publishing."""
+    rules = replace(world.publish, **changed)
+    catalog = Catalog([publish_article.intent(rules), withdraw_article.intent(rules)])
+    world.first.worker.env = replace(world.first.worker.env, catalog=catalog)
+
+
+def with_blog(world: World, **changed: Any) -> dict[str, SiteRules]:
+    return {**world.publish.sites, "blog": replace(world.publish.sites["blog"], **changed)}
 
 
 async def run(world: World) -> str:
@@ -325,32 +345,82 @@ async def test_a_grant_that_lapses_after_the_pivot_lets_the_finish_only_steps_go
     assert view.answers.remaining == ("SEND_NOTIFICATION",)
 
 
-async def test_a_policy_that_changed_waits_for_an_operator_and_polling_leaves_no_trace(world: World) -> None:
-    command_id = await world.until_approval()
-    await world.store.transact(lambda conn: authority.put_policy(conn, "policy-2"))
+CHANGES: dict[str, Callable[[World], dict[str, Any]]] = {
+    "the site is another one": lambda world: {"sites": with_blog(world, system="https://elsewhere.example")},
+    "the site is gone": lambda world: {"sites": {"shop": SiteRules()}},
+    "its gate insists on more": lambda world: {"sites": with_blog(world, require=frozenset({"sources", "title"}))},
+    "others are behind the list": lambda world: {"lists": {**world.publish.lists, "team": ("new@remit.invalid",)}},
+}
+IRRELEVANT: dict[str, Callable[[World], dict[str, Any]]] = {
+    "another site": lambda world: {"sites": {**world.publish.sites, "shop": SiteRules(system="https://x.example")}},
+    "a new site": lambda world: {"sites": {**world.publish.sites, "third": SiteRules()}},
+    "another list": lambda world: {"lists": {**world.publish.lists, "board": ("new@remit.invalid",)}},
+    "addresses and clocks": lambda world: {"sites": with_blog(world, timezone="Europe/Berlin", purge=("{url}",))},
+    "times": lambda world: {"approval_ttl_s": 60.0, "deadline_s": 3600.0, "max_lateness_s": 1.0, "monitoring": True},
+}
+
+
+@pytest.mark.behaviour("policy.changed")
+async def test_what_judged_a_command_is_judged_by_again_at_its_fence(world: World) -> None:
+    command_id = await world.until_approval(proposal(notify=["team"]))
     await world.approve(command_id)
-    for _ in range(3):
+    for change in CHANGES.values():
+        configured(world, **change(world))
+        for _ in range(3):
+            await world.turn(command_id)
+            world.clock.move_on(10.0)
+        assert (await world.view(command_id)).state == "AWAITING_AUTHORIZATION"
+        traces = len(await world.facts(command_id))
+        for _ in range(3):
+            await world.turn(command_id)
+            world.clock.move_on(10.0)
+        assert len(await world.facts(command_id)) == traces, "polling leaves no trace"
+    assert world.passage.sent == [CREATE, STAGE]
+    configured(world)
+    assert (await world.settle(command_id)).state == "SUCCESS", "put back it goes on by itself, under the same yes"
+
+
+@pytest.mark.behaviour("policy.changed")
+async def test_an_edit_that_does_not_concern_a_command_does_not_hold_it_up(world: World) -> None:
+    command_id = await world.until_approval(proposal(notify=["team"]))
+    for change in IRRELEVANT.values():
+        configured(world, **change(world))
         await world.turn(command_id)
-        world.clock.move_on(10.0)
-    assert (await world.view(command_id)).state == "AWAITING_AUTHORIZATION"
-    traces = len(await world.facts(command_id))
-    for _ in range(5):
-        await world.turn(command_id)
-        world.clock.move_on(10.0)
-    assert len(await world.facts(command_id)) == traces
-    await renew(world, command_id, "policy-2")
+    configured(world, **{name: value for change in IRRELEVANT.values() for name, value in change(world).items()})
+    await world.approve(command_id)
     assert (await world.settle(command_id)).state == "SUCCESS"
 
 
+async def test_an_operator_authorizes_it_under_what_is_configured_now_and_the_yes_is_asked_for_anew(
+    world: World,
+) -> None:
+    command_id = await world.until_approval(proposal(notify=["team"]))
+    first = await world.approve(command_id)
+    configured(world, sites=with_blog(world, require=frozenset({"title", "sources"})))
+    await world.turn(command_id)
+    await renew(world, command_id)
+    assert "REAUTHORIZED" in await world.facts(command_id)
+    view = await world.settle(command_id)
+    assert (view.state, world.passage.sent) == ("AWAITING_APPROVAL", [CREATE, STAGE])
+    before, asked = (await world.saga(command_id)).approvals
+    assert (before.state, before.reason) == ("VOID", "policy")
+    assert asked.content_hash != first.content_hash, "the policy is part of what is approved"
+    await world.approve(command_id)
+    assert (await world.settle(command_id)).state == "SUCCESS"
+    with pytest.raises(OperationRefused, match="already_ended"):
+        await renew(world, command_id)
+
+
 async def test_under_another_policy_a_compensation_waits_for_an_operator_too(world: World) -> None:
+    """The site may be another one: what is not there then was not undone."""
     command_id = await world.until_approval()
-    await world.store.transact(lambda conn: authority.put_policy(conn, "policy-2"))
+    configured(world, sites=with_blog(world, system="https://elsewhere.example"))
     await world.operations.reject(command_id, operator="operator:olivia", reason="no")
     for _ in range(3):
         await world.turn(command_id)
         world.clock.move_on(10.0)
     assert not (await world.view(command_id)).done
-    await renew(world, command_id, "policy-2")
+    await renew(world, command_id)
     assert (await world.settle(command_id)).state == "COMPENSATED"
 
 

@@ -20,6 +20,7 @@ WORDS: dict[Verb, tuple[str, ...]] = {
     Verb.DECISION_CLOSE: ("decision", "close", "dec_1"),
     Verb.KEYS_ROTATE: ("keys", "rotate"),
     Verb.KEYS_RETIRE: ("keys", "retire", "acme-cap-2026-11-a"),
+    Verb.REAUTHORIZE: ("reauthorize", "cmd_1"),
     Verb.REVOKE: ("revoke", "agent", "writer"),
     Verb.REINSTATE: ("reinstate", "agent", "writer"),
     Verb.REJECT: ("reject", "cmd_1"),

@@ -112,11 +112,10 @@ def grant(root: str, *, until_ms: int = LATER) -> Grant:
 
 
 async def accept(store: Store, root: str, *, until_ms: int = LATER, **opening: Any) -> Saga:
-    """A stored saga with its grant and the policy in force."""
+    """A stored saga with its grant."""
     unit, saga = opened(root, **opening)
 
     def work(conn: Connection) -> None:
-        authority.put_policy(conn, POLICY)
         apply_unit(conn, unit)
         authority.put_grant(conn, grant(root, until_ms=until_ms))
 
