@@ -500,7 +500,10 @@ async def world_at(
     )
     clock = MovableClock()
     rules = PublishSettings(
-        sites={"blog": SiteRules(url=sandbox.url + "/{slug}/", purge=purge), "shop": SiteRules()},
+        sites={
+            "blog": SiteRules(system=sandbox.url, url=sandbox.url + "/{slug}/", purge=purge),
+            "shop": SiteRules(system=sandbox.url),
+        },
         lists={"team": ("team@remit.invalid",), "board": ("board@remit.invalid",)},
         publications=True,
         mail=True,

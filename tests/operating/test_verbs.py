@@ -1,12 +1,13 @@
 """`withdraw`, `repeat`, `hold`, `resume`, `cancel`, `freeze`: what operators do to commands, at their desk."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tests.desk import OPERATOR, Desk, Finished
 from tests.integration.passage import PUBLISH, UNPUBLISH
-from tests.integration.world import World, proposal
+from tests.integration.world import PROPOSER, World, proposal
 
 
 async def approved(world: World, office: Desk, command_id: str) -> Finished:
@@ -137,3 +138,17 @@ async def test_what_was_cancelled_is_repeated_at_the_desk(world: World, office: 
     await world.settle(second)
     assert (await approved(world, office, second)).code == 0
     assert len(world.reality().live) == 1
+
+
+async def test_a_command_whose_grant_lapsed_goes_on_once_an_operator_authorizes_it(world: World, office: Desk) -> None:
+    lapsing = replace(PROPOSER, grant_until_s=world.clock.now_ms() // 1000 + 3600)
+    command_id = await world.until_approval(proposer=lapsing)
+    world.clock.move_on(3700)
+    await world.approve(command_id)
+    await world.turn(command_id)
+    assert (await world.view(command_id)).state == "AWAITING_AUTHORIZATION"
+    assert (await office.asks("reauthorize", command_id, "--for", "8d")).error == "usage"
+    assert (await office.asks("reauthorize", command_id, "--for", "12h", "--reason", "looked at it")).code == 0
+    assert (await world.settle(command_id)).live, "under the same rules the same yes counts"
+    assert (await office.asks("reauthorize", command_id)).error == "already_ended"
+    assert (await office.asks("reauthorize", "cmd_nothing")).error == "unknown_command"
