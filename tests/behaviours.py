@@ -88,6 +88,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Under a revoked key or tenant nothing is sent, not even what would undo, until it is reinstated.",
             source="The security rules, section 2",
         ),
+        "http.host-approves-nothing": Behaviour(
+            sentence="A host that answers, forges, replays and switches tokens approves nothing.",
+            source="The security rules, section 4, threats 12 to 14",
+        ),
         "policy.changed": Behaviour(
             sentence="A change of what judged a command holds it until an operator speaks; any other edit does not.",
             source="The design, law 9",

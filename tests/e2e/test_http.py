@@ -8,7 +8,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -31,6 +31,38 @@ def gateway(shared: Home) -> Iterator[Reachable]:
         yield at
 
 
+def play_the_host(home: Home, at: Reachable, token: str, command_id: str, content_hash: str) -> None:
+    """What an agent's host could try to be the person who approves: each is refused, and none is a 500."""
+    yes = {"action": "accept", "content": {"approve": True, "hash": content_hash}}
+    propose = {"name": "propose_publish", "arguments": {**ARTICLE, "notify": ["team"], "wait_seconds": 0}}
+    messages: list[Any] = [
+        tool_call("approve", command_id=command_id, hash=content_hash),
+        tool_call("propose_publish", **{**ARTICLE, "approved": True}),
+        tool_call("query_command_status", command_id=command_id, approve=content_hash),
+        *({"jsonrpc": "2.0", "id": number, "result": yes} for number in (0, 1, "elicit-1")),
+        {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {"message": "Approve?", **yes}},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**propose, "requestState": command_id}},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**propose, "inputResponses": {"a": yes}}},
+        {"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": command_id}},
+        {"jsonrpc": "2.0", "method": "notifications/approved", "params": {"command_id": command_id}},
+    ]
+    for message in messages:
+        told = at.send(calling(at.port, token, message).raw())
+        assert told.status < 500, message
+        assert b'"AWAITING_APPROVAL"' in told.body or b"error" in told.body.lower() or not told.body, told.body
+    replays = {at.send(calling(at.port, token, {**tool_call(), "params": propose}).raw()).body for _ in range(5)}
+    assert all(f'"{command_id}"'.encode() in replay for replay in replays), "a replay is the same command"
+
+    other = token_of(home, agent="stranger")
+    switched = at.send(calling(at.port, other, tool_call(command_id=command_id)).raw())
+    assert switched.code == "command_not_found", "whose token it is counts, not whose connection"
+    assert at.send(calling(at.port, other, {**tool_call(), "params": propose}).raw()).code == "already_proposed"
+    leaked = at.send(calling(at.port, token, tool_call(cursor=other)).raw())
+    assert leaked.code == "credential_in_arguments"
+    assert at.send(calling(at.port, other, tool_call()).raw()).code == "revoked"
+
+
+@pytest.mark.behaviour("http.host-approves-nothing")
 @pytest.mark.behaviour("http.saga")
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_proposal_over_http_is_published_once_after_a_person_approved_it(home: Home, mode: str) -> None:
@@ -44,6 +76,10 @@ async def test_a_proposal_over_http_is_published_once_after_a_person_approved_it
             command_id = (await writer.propose(notify=["team"], wait_seconds=20))["command_id"]
             waiting = await writer.settled(command_id)
             assert (waiting["state"], waiting["live"]) == ("AWAITING_APPROVAL", False)
+            play_the_host(home, at, token, command_id, waiting["approval"]["content_hash"])
+            waiting = await writer.settled(command_id)
+            assert (waiting["state"], waiting["live"]) == ("AWAITING_APPROVAL", False)
+            assert [post["status"] for post in home.sandbox.effects()["posts"]] == ["draft"]
             assert home.approve(command_id).code == 0
             done = await writer.settled(command_id)
             assert (done["state"], done["live"], done["done"]) == ("SUCCESS", True, True)
