@@ -92,6 +92,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A host that answers, forges, replays and switches tokens approves nothing.",
             source="The security rules, section 4, threats 12 to 14",
         ),
+        "issuer.stolen-key": Behaviour(
+            sentence="A used token that its issuer never noted is named by doctor.",
+            source="The security rules, section 5, threat 47",
+        ),
         "policy.changed": Behaviour(
             sentence="A change of what judged a command holds it until an operator speaks; any other edit does not.",
             source="The design, law 9",

@@ -130,6 +130,13 @@ def token_uses(conn: Connection, iss: str, jti: str) -> int:
     return conn.execute(select(t.used).where(t.iss == iss, t.jti == jti)).scalar() or 0
 
 
+def tokens_used(conn: Connection, iss: str, *, since_ms: int, limit: int) -> tuple[str, ...]:
+    """Ids of an issuer's tokens that were used first since then, the newest first."""
+    t = schema.TOKEN_USES.c
+    wanted = select(t.jti).where(t.iss == iss, t.first_use_at_ms >= since_ms).order_by(t.first_use_at_ms.desc())
+    return tuple(conn.execute(wanted.limit(limit)).scalars())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restriction:
     """A freeze or revocation in force."""

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from server.doctor import disk
 from server.doctor.clock import note
 from tests.desk import OPERATOR, Desk, Finished
 from tests.e2e.world import environment
-from tests.integration.world import MovableClock, World
+from tests.integration.world import PROPOSER, MovableClock, World, proposal
 
 
 def found(report: Finished) -> dict[str, Any]:
@@ -266,3 +267,19 @@ async def test_work_that_nobody_does_is_told(world: World, office: Desk) -> None
     symptom = found(await office.asks("doctor", "--offline"))["work_overdue"]
     assert symptom["severity"] == "warning"
     assert "remit worker" in symptom["fix"]
+
+
+@pytest.mark.behaviour("issuer.stolen-key")
+async def test_a_token_that_the_issuer_never_noted_is_an_alarm(world: World, office: Desk) -> None:
+    """Signed by the very key, taken by the gateway: only the issuer's own notes tell it from the others."""
+    issued = (await office.asks("token", "issue", "--agent", "writer", "--uses", "5", "--open", "5")).document
+    iss = "https://issuer.example"
+    await world.accepted(proposer=replace(PROPOSER, issuer=iss, token_id=issued["token_id"], max_uses=5))
+    assert "tokens_all_issued_here" in found(await office.asks("doctor", "--offline"))
+    offered = proposal(article="article-0029")
+    await world.accepted(offered, replace(PROPOSER, issuer=iss, token_id="tok_of_a_thief", max_uses=1))
+    report = await office.asks("doctor", "--offline")
+    alarm = found(report)["token_never_issued"]
+    assert (report.code, alarm["severity"]) == (1, "problem")
+    assert "1 used that this issuer never noted: tok_of_a_thief" in alarm["detail"]
+    assert "revoke key" in alarm["fix"]
