@@ -64,10 +64,11 @@ def invalid(approval: Approval, saga: Saga, approvers: Approvers) -> str | None:
 
 
 def _as_shown(approval: Approval) -> bool:
-    """Whether the hash is of the text that was shown, and that text about this request."""
+    """Whether the hash, which is signed, is of the text that was shown, and that text about this request."""
+    if hashlib.sha256(approval.subject.encode()).hexdigest() != approval.content_hash:
+        return False
     shown = json.loads(approval.subject)
-    same = (shown["command_id"], shown["request_digest"]) == (approval.root_id, approval.request_digest)
-    return same and hashlib.sha256(approval.subject.encode()).hexdigest() == approval.content_hash
+    return (shown["command_id"], shown["request_digest"]) == (approval.root_id, approval.request_digest)
 
 
 def proposed(saga: Saga, names: Iterable[str]) -> bool:

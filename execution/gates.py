@@ -230,6 +230,7 @@ def _unapproved(drive: Drive, draft: Draft, command_id: str, reason: Refusal, bo
             draft.note(command_id, Fact.APPROVAL_VOIDED, {"approval_id": approval.approval_id, **body})
     if reason is not Refusal.APPROVAL_DIFFERS or draft.saga.open_attempts(command_id):
         draft.move(command_id, Trigger.FENCE_REFUSED, body)
+        draft.set(command_id, claim_count=draft.row(command_id).claim_count - 1)
         return
     decision = Decision(
         moves=(Trigger.VERSION_DIFFERS, Trigger.PERSON_NEEDED),

@@ -70,6 +70,7 @@ FORGED: dict[str, tuple[str, Forge]] = {
         lambda a: {"signature": signed(a, OLIVIA), "expires_at_ms": a.expires_at_ms + 1},
     ),
     "another text than was hashed": ("not_what_was_shown", retold),
+    "no text at all": ("not_what_was_shown", lambda a: {"subject": "", "signature": signed(a, OLIVIA)}),
     "a text about another request": ("not_what_was_shown", about_another),
     "nobody": ("unknown_approver", lambda a: {"decided_by": None, "signature": signed(a, OLIVIA)}),
     "a stranger with a good signature": (
