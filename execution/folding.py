@@ -9,7 +9,7 @@ from typing import Final
 from execution.core.apply import landed_receipt
 from execution.core.command import Command, Saga
 from execution.core.definition import SagaDefinition
-from execution.core.states import IN_DOUBT, ApprovalState, Blocker, EffectClass, State
+from execution.core.states import IN_DOUBT, ApprovalState, Blocker, EffectClass, Kind, State
 from execution.history import Standing
 from execution.ports import Ports
 
@@ -20,6 +20,12 @@ _BLOCKING: Final = (
     Blocker.LOCKED,
     Blocker.SCHEDULED,
 )
+
+NOT_RUN: Final = "NOT_RUN"
+"""What a step is called that the saga's end has overtaken: nothing of it was ever sent. The registry says FAILED."""
+CANCELLED: Final = "CANCELLED"
+"""What a gate is called whose question nobody answers any more."""
+_CALLED_OFF: Final = frozenset({"cancelled", "superseded", "withdrawn", "revoked"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +73,15 @@ def fold(saga: Saga, definition: SagaDefinition[Ports] | None, standing: Standin
         unproven=pivot is not None and _unproven(saga, pivot),
         ruled=bool(open_reviews) and all(review.verdict is not None for review in open_reviews),
     )
+
+
+def shown_state(root: Command, row: Command) -> str:
+    """The state of a step or gate as people and agents are told it: nothing failed that was never begun."""
+    if row.state is not State.FAILED or row.error_code is not None or row.attempt_count:
+        return row.state
+    if row.kind is Kind.GATE and row.started_at_ms is not None:
+        return CANCELLED if root.ending in _CALLED_OFF else row.state
+    return NOT_RUN
 
 
 def is_replaced(saga: Saga, standing: Standing | None) -> bool:

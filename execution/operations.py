@@ -18,6 +18,7 @@ from execution.core.command import Approval, Review, Saga
 from execution.core.draft import Draft, Unit
 from execution.core.events import Fact
 from execution.core.states import ApprovalState, Blocker, EffectClass, Phase, State, Verdict
+from execution.moments import spelt
 from execution.ports import Clock
 from execution.store import authority, registry
 from execution.store.connection import Connection
@@ -240,7 +241,7 @@ class Operations:
         def change(saga: Saga, draft: Draft) -> None:
             known = next(r for r in saga.reviews if r.review_id == review_id)
             if known.closed_at_ms is not None:
-                raise OperationRefused("already_decided", f"{known.verdict} by {known.closed_by}")
+                raise OperationRefused("already_decided", f"{known.verdict} by {known.closed_by}; {_standing(saga)}")
             if known.verdict is not None:
                 raise OperationRefused("ruling_under_way", f"{known.verdict} by {known.closed_by}")
             if verdict.value not in known.verdicts.split(","):
@@ -335,7 +336,8 @@ def _standing(saga: Saga) -> str:
     """What exists, in a few words."""
     pivot = next((row for row in saga.members if row.effect_class is EffectClass.PIVOT), None)
     if pivot is not None and pivot.state is State.SUCCESS:
-        return f"published as post {pivot.external_resource_id}"
+        at = f" at {spelt(pivot.completed_at_ms)}" if pivot.completed_at_ms is not None else ""
+        return f"published as post {pivot.external_resource_id}{at}"
     if pivot is not None and saga.root.phase is Phase.POST_PIVOT:
         return "publishing has begun and its outcome is being found out"
     return f"the command is {saga.root.state}"

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+NOBODY: Final = "nobody"
+"""Who is waited for when a worker, a time or another command ends the wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +127,8 @@ class IntakeRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """One step as people and agents see it. key_strategy: by what its object is known as ours, where there are ways."""
+    """One step as people and agents see it. state: of the registry, or NOT_RUN or CANCELLED (`execution.folding`).
+    key_strategy: by what its object is known as ours, where there are ways."""
 
     name: str
     kind: str
@@ -165,6 +169,11 @@ class WaitingFor:
     what: str
     who: str
     since_ms: int
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether it ends by nobody's work but a person's."""
+        return self.who != NOBODY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +216,8 @@ class CommandView:
     verified in the external system at `verified_at_ms`. done: nothing more happens by itself and nobody is waited for.
     next_action: wait | tell_user | stop | fix_input. publish_at: the schedule, also as the site's own clock shows it.
     content: the state of the article, whatever command brought it there. follow_ups: what the ending leaves to people.
+    principal: whose proposal it is; proposed_by: also names a person who set it in motion for them. repeat_of: the
+    command that it does once more on purpose. takes_down: its success is that nothing is public.
     """
 
     command_id: str
@@ -215,6 +226,7 @@ class CommandView:
     decision_id: str
     idempotency_key: str
     principal: str
+    proposed_by: str
     tenant: str
     intent: str
     site: str
@@ -245,3 +257,5 @@ class CommandView:
     reviews: tuple[ReviewView, ...] = field(default_factory=tuple)
     content: str | None = None
     follow_ups: tuple[DutyView, ...] = field(default_factory=tuple)
+    repeat_of: str | None = None
+    takes_down: bool = False

@@ -11,7 +11,8 @@ import json
 from typing import Any, Final
 
 from execution.catalog import Catalog
-from execution.core.command import Saga
+from execution.core.command import Command, Saga
+from execution.operations import PERSON
 from execution.proposal import Proposal, Proposer
 
 ISSUER: Final = "remit:operators"
@@ -74,3 +75,9 @@ def proposer_for(
         operator=operator,
         four_eyes=four_eyes,
     )
+
+
+def proposed_by(root: Command) -> str:
+    """Who proposed a command, and for whom where a person did an agent's once more."""
+    person = root.capability_id if root.capability_id.startswith(PERSON) else root.principal
+    return person if person == root.principal else f"{person} for {root.principal}"

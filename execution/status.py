@@ -7,6 +7,8 @@ for agents. `live` needs a verified pivot; `done` needs an ended saga and nobody
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from execution.articles import Article, Content, articles, content_of
@@ -24,7 +26,7 @@ from execution.core.states import (
     State,
 )
 from execution.duties import follow_ups
-from execution.folding import Folded, fold, is_replaced, later
+from execution.folding import Folded, fold, is_replaced, later, shown_state
 from execution.history import Standing, standing_of
 from execution.ports import Clock, Ports
 from execution.proposal import (
@@ -36,15 +38,18 @@ from execution.proposal import (
     StepView,
     WaitingFor,
 )
+from execution.repeating import proposed_by
 from execution.sentences import Told, next_action, poll_after_s, say_to_user
 from execution.store import journal, registry
 from execution.store.connection import Connection
 from execution.store.writer import Store
 from execution.tracing import trace_id
+from execution.waiting import blocked_since, updated_ms, waiting_for
 
 _DIVERGED: Final = frozenset({ReviewKind.DRIFT, ReviewKind.DUPLICATE, ReviewKind.CONFLICT})
 PUBLISHED: Final = "published"
 """What an object is said to be once a saga has succeeded whose definition this process does not have."""
+NOTHING_KNOWN: Final[Mapping[Blocker, int]] = MappingProxyType({})
 
 
 class StatusReader:
@@ -117,7 +122,8 @@ class StatusReader:
         root = saga.root
         definition = self._catalog.find(root.command_type, root.definition_version)
         standing = standing_of(conn, root.tenant, root.workflow_id)
-        return view_of(saga, definition, standing, content_of(conn, saga, standing))
+        content = content_of(conn, saga, standing)
+        return view_of(saga, definition, standing, content, blocked_since(conn, root))
 
 
 def view_of(
@@ -125,12 +131,14 @@ def view_of(
     definition: SagaDefinition[Ports] | None = None,
     standing: Standing | None = None,
     content: Content | None = None,
+    since: Mapping[Blocker, int] = NOTHING_KNOWN,
 ) -> CommandView:
     """The whole answer about a saga. definition: the one it runs on, where this process has it. standing: what stands
-    at the object's place now, by whatever command; content: what has become of the object."""
+    at the object's place now, by whatever command; content: what has become of the object; since: when its blockers
+    were raised."""
     root, folded = saga.root, fold(saga, definition, standing)
     pivot = folded.pivot
-    waiting = _waiting_for(saga, folded)
+    waiting = waiting_for(saga, folded, since)
     return CommandView(
         command_id=root.command_id,
         workflow_id=root.workflow_id,
@@ -138,6 +146,9 @@ def view_of(
         decision_id=root.decision_id,
         idempotency_key=root.idempotency_key,
         principal=root.principal,
+        proposed_by=proposed_by(root),
+        repeat_of=root.repeat_of,
+        takes_down=definition is not None and definition.takes_down,
         tenant=root.tenant,
         intent=root.command_type,
         site=root.site,
@@ -150,7 +161,7 @@ def view_of(
         live=folded.live,
         verified_at_ms=pivot.verified_at_ms if pivot is not None and folded.live else None,
         created_at_ms=root.created_at_ms,
-        updated_at_ms=_updated(saga),
+        updated_at_ms=updated_ms(saga),
         trace_id=trace_id(root.trace_id),
         publish_at_ms=root.not_before_ms,
         publish_at_local=_local_schedule(root),
@@ -177,7 +188,7 @@ def view_of(
         error_code=root.error_code or next((row.error_code for row in saga.members if row.error_code), None),
         blockers=tuple(sorted(root.blocked_by)),
         approval=_approval(saga),
-        steps=tuple(_step(row) for row in saga.members),
+        steps=tuple(_step(saga.root, row) for row in saga.members),
         answers=_answers(saga, folded, waiting),
         waiting_for=waiting,
         reviews=tuple(_reviews(saga)),
@@ -195,17 +206,6 @@ def _local_schedule(root: Command) -> str | None:
     return str(local) if local else None
 
 
-def _updated(saga: Saga) -> int:
-    rows = (saga.root, *saga.members)
-    times = [
-        time
-        for row in rows
-        for time in (row.created_at_ms, row.started_at_ms, row.last_attempt_at_ms, row.completed_at_ms)
-        if time is not None
-    ]
-    return max(times)
-
-
 def _approval(saga: Saga) -> ApprovalView:
     if not saga.approvals:
         return ApprovalView(required=True, state="NOT_REQUESTED")
@@ -220,13 +220,13 @@ def _approval(saga: Saga) -> ApprovalView:
     )
 
 
-def _step(row: Command) -> StepView:
+def _step(root: Command, row: Command) -> StepView:
     return StepView(
         name=row.command_type,
         kind=row.kind,
         system=row.target_system,
         effect_class=row.effect_class,
-        state=row.state,
+        state=shown_state(root, row),
         attempts=row.attempt_count,
         compensation_state=row.compensation_state,
         external_resource_id=row.external_resource_id,
@@ -258,29 +258,8 @@ def _reviews(saga: Saga) -> list[ReviewView]:
     ]
 
 
-def _waiting_for(saga: Saga, folded: Folded) -> WaitingFor | None:
-    root = saga.root
-    open_reviews = [review for review in saga.reviews if review.closed_at_ms is None]
-    if open_reviews:
-        first = open_reviews[0]
-        return WaitingFor(what=f"review {first.review_id} ({first.kind})", who=first.owner, since_ms=first.opened_at_ms)
-    if root.is_terminal:
-        return None
-    if folded.word == Blocker.AWAITING_APPROVAL:
-        asked = saga.approvals[-1].requested_at_ms if saga.approvals else root.created_at_ms
-        return WaitingFor(what="a person's approval", who="an approver", since_ms=asked)
-    if folded.word in (Blocker.HELD, Blocker.AWAITING_AUTHORIZATION):
-        return WaitingFor(what=folded.word.lower(), who="an operator", since_ms=_updated(saga))
-    if folded.word == Blocker.SCHEDULED:
-        return WaitingFor(what="the scheduled time", who="nobody", since_ms=root.created_at_ms)
-    if folded.word == Blocker.LOCKED:
-        return WaitingFor(what="another change of the same object", who="nobody", since_ms=root.created_at_ms)
-    return WaitingFor(what="the worker", who="nobody", since_ms=_updated(saga))
-
-
 def _answers(saga: Saga, folded: Folded, waiting: WaitingFor | None) -> Answers:
     checked = [row.verified_at_ms for row in saga.members if row.verified_at_ms is not None]
-    person = waiting is not None and waiting.who != "nobody"
     diverged = [r.opened_at_ms for r in saga.reviews if r.closed_at_ms is None and r.kind in _DIVERGED]
     return Answers(
         executed=_executed(folded),
@@ -293,7 +272,7 @@ def _answers(saga: Saga, folded: Folded, waiting: WaitingFor | None) -> Answers:
         diverged=bool(diverged),
         checked_at_ms=max(checked + diverged, default=None),
         resumable=not saga.root.is_terminal,
-        human=f"{waiting.who}: {waiting.what}" if person and waiting is not None else None,
+        human=f"{waiting.who}: {waiting.what}" if waiting is not None and waiting.needs_person else None,
     )
 
 

@@ -24,7 +24,7 @@ from execution.gates import subject_of
 from execution.operations import OperationRefused
 from execution.store import artifacts
 from server.app import Installation
-from server.cli.output import CommandFailed, Exit, fields, line
+from server.cli.output import WHICH_COMMAND, CommandFailed, Exit, fields, line
 from server.comparing import unified
 from server.operators import approvers_of, check_role
 from server.results import moment
@@ -32,8 +32,8 @@ from server.roles import Verb
 
 _AUTH: Final = frozenset({"proposer_cannot_approve"})
 _FIXES: Final = {
-    "unknown_command": "See `remit ls`.",
-    "unknown_review": "See `remit review ls`.",
+    "unknown_command": WHICH_COMMAND,
+    "unknown_review": "`remit review ls` lists the open ones.",
     "not_awaiting_approval": "See `remit why`.",
     "hash_differs": "What is asked for has changed: look at it again (`remit approve CMD --show`).",
     "already_ended": "See `remit why`.",

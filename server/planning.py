@@ -9,16 +9,17 @@ from typing import Any
 from rich.console import RenderableType
 
 from execution.moments import instant
-from execution.proposal import Proposal, Proposer
+from execution.proposal import IntakeRefused, Proposal, Proposer
 from execution.repeating import repetition_of
 from execution.sagas.withdraw_article import withdrawal_of
 from server.app import Installation
 from server.arguments import ProposePublish, parse
+from server.cli.commands import find
 from server.cli.output import CommandFailed, Exit, fields, line, table
 from server.errors import GatewayRefused
 from server.gateway import normal_form, payload_of
 from server.preview import foreseen, planned, shown
-from server.proposing import own_proposer, refusals_said, saga_of
+from server.proposing import is_for_another_reason, own_proposer, refusals_said, saga_of
 from server.records import StoreRecords
 from server.results import PlannedStep, Preview
 
@@ -48,23 +49,24 @@ def _whoever(at: Installation, operator: str, arguments: ProposePublish) -> Prop
 async def withdrawal(at: Installation, command_id: str, operator: str) -> Preview:
     """What taking down what that command published would come to. Raises CommandFailed."""
     proposal = withdrawal_of(await saga_of(at, command_id), reason="")
-    return await _foreseen(at, proposal, own_proposer(at, operator, ""))
+    return await _set_in_motion(at, proposal, own_proposer(at, operator, ""))
 
 
 async def repetition(at: Installation, command_id: str, operator: str) -> Preview:
     """What doing that command once more would come to. Raises CommandFailed."""
     saga, now_ms = await saga_of(at, command_id), at.clock.now_ms()
-    return await _foreseen(at, *repetition_of(saga, at.catalog, operator=operator, reason="", now_ms=now_ms))
+    return await _set_in_motion(at, *repetition_of(saga, at.catalog, operator=operator, reason="", now_ms=now_ms))
 
 
 async def of_command(at: Installation, command_id: str) -> Preview:
     """What was planned when it was accepted. Raises CommandFailed."""
-    root = (await saga_of(at, command_id)).root
+    root, view = (await saga_of(at, command_id)).root, await find(at, command_id)
     if at.catalog.find(root.command_type, root.definition_version) is None:
         said = f"This version of Remit does not have {root.command_type} v{root.definition_version}."
         raise CommandFailed("unknown_definition", said, "Ask a worker of the version that accepted it.")
     found = shown(planned(root, at.catalog), detailed=True)
-    return found.model_copy(update={"say_to_user": f"This is what was planned for {root.command_id}."})
+    said = f"This is what was planned for {root.command_id}, which is {view.state}."
+    return found.model_copy(update={"say_to_user": said})
 
 
 async def _foreseen(
@@ -73,6 +75,20 @@ async def _foreseen(
     with refusals_said():
         judged = await at.intake().foresee(proposal, proposer)
     return shown(foreseen(judged, at.catalog), content_bytes=content_bytes, detailed=True)
+
+
+async def _set_in_motion(at: Installation, proposal: Proposal, proposer: Proposer) -> Preview:
+    """What an operator would set in motion; what was asked for before, for whatever reason, as it was planned then."""
+    with refusals_said():
+        try:
+            judged = await at.intake().foresee(proposal, proposer)
+        except IntakeRefused as error:
+            if not is_for_another_reason(error, proposal) or error.command_id is None:
+                raise
+            return await of_command(at, error.command_id)
+    if judged.known is not None:
+        return await of_command(at, judged.known.command_id)
+    return shown(foreseen(judged, at.catalog), detailed=True)
 
 
 def rendered(plan: Preview) -> list[RenderableType]:

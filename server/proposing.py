@@ -11,11 +11,12 @@ from execution.core.command import Saga
 from execution.core.events import canonical
 from execution.proposal import Accepted, IntakeRefused, Proposal, Proposer
 from execution.repeating import GRANT_S, proposer_for, repetition_of
-from execution.sagas.withdraw_article import withdrawal_of
+from execution.sagas.withdraw_article import WITHDRAW, withdrawal_of
 from execution.store import authority
 from execution.store.connection import Connection
 from server.app import Installation
-from server.cli.output import CommandFailed
+from server.cli.commands import find
+from server.cli.output import WHICH_COMMAND, CommandFailed
 from server.errors import from_intake
 from server.publishing import policy_hash
 
@@ -24,7 +25,12 @@ async def repeat(at: Installation, command_id: str, *, operator: str, reason: st
     """Open the next generation of a command. Raises CommandFailed with what acceptance refused."""
     saga = await saga_of(at, command_id)
     now_ms = at.clock.now_ms()
-    return await propose(at, *repetition_of(saga, at.catalog, operator=operator, reason=reason, now_ms=now_ms))
+    try:
+        return await propose(at, *repetition_of(saga, at.catalog, operator=operator, reason=reason, now_ms=now_ms))
+    except CommandFailed as error:
+        raise CommandFailed(
+            error.code, f"{error.message} {(await find(at, command_id)).say_to_user}", error.fix
+        ) from None
 
 
 async def withdraw(at: Installation, command_id: str, *, operator: str, reason: str) -> Accepted:
@@ -85,7 +91,21 @@ def _decision(at: Installation, publication: Saga, *, operator: str, reason: str
 async def propose(at: Installation, proposal: Proposal, proposer: Proposer) -> Accepted:
     """Hand over to intake."""
     with refusals_said():
-        return await at.intake().propose(proposal, proposer)
+        try:
+            return await at.intake().propose(proposal, proposer)
+        except IntakeRefused as error:
+            if not is_for_another_reason(error, proposal):
+                raise
+            said = f"Nothing was accepted: {error.command_id} was asked for before, for another reason."
+            fix = (
+                f"See `remit why {error.command_id}`; when it has ended, `remit repeat {error.command_id}` asks again."
+            )
+            raise CommandFailed(error.code, said, fix) from None
+
+
+def is_for_another_reason(error: IntakeRefused, proposal: Proposal) -> bool:
+    """The same thing was asked for already, and only why it is asked for differs."""
+    return error.code == "idempotency_conflict" and proposal.intent == WITHDRAW and error.command_id is not None
 
 
 @contextmanager
@@ -104,7 +124,7 @@ async def saga_of(at: Installation, command_id: str) -> Saga:
     """The command. Raises CommandFailed when there is none."""
     saga = await at.status.saga(command_id)
     if saga is None:
-        raise CommandFailed("unknown_command", "There is no such command here.", "See `remit ls`.")
+        raise CommandFailed("unknown_command", f"There is no command {command_id} here.", WHICH_COMMAND)
     return saga
 
 

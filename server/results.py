@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from execution.folding import CANCELLED, NOT_RUN
 from execution.moments import spelt
 from execution.proposal import CommandView, StepView
 from server.errors import Refusal
@@ -19,7 +20,7 @@ CONCISE_CHARS_MAX: Final = 1_600
 STEPS_PER_PAGE: Final = 12
 SENTENCE_CHARS_MAX: Final = 400
 _FINISHED: Final = frozenset({"SUCCESS"})
-_UNTOUCHED: Final = frozenset({"AUTHORIZED"})
+_UNTOUCHED: Final = frozenset({"AUTHORIZED", NOT_RUN, CANCELLED})
 
 
 class Result(BaseModel):
@@ -39,7 +40,8 @@ class Approval(Result):
 
 
 class Step(Result):
-    """One step. state SUCCESS is done and verified; OUTCOME_UNKNOWN is not known yet, and is being found out."""
+    """One step. state SUCCESS is done and verified; OUTCOME_UNKNOWN is not known yet, and is being found out; NOT_RUN:
+    the command ended before it was begun."""
 
     name: str
     state: str
@@ -107,7 +109,7 @@ class CommandStatus(Result):
     state: str
     phase: str | None = None
     done: bool
-    live: bool
+    live: bool = Field(description="true: what this command was to publish is public, and was read back")
     verified_at: str | None = None
     content: str | None = Field(default=None, description="what has become of the article, whatever command did it")
     publish_at: str | None = Field(default=None, description="when it is to be published, in UTC")
@@ -118,6 +120,8 @@ class CommandStatus(Result):
     deduplicated: bool | None = Field(default=None, description="true: it had been proposed before; nothing runs twice")
     to_repeat: str | None = Field(default=None, description="how to do it once more on purpose, if that is wanted")
     original_at: str | None = None
+    proposed_by: str | None = None
+    repeat_of: str | None = Field(default=None, description="the command that this one does once more on purpose")
     approval: Approval
     waiting_for: WaitingFor | None = None
     answers: Answers
@@ -233,7 +237,7 @@ def status(
         "steps": [_step(step, detailed) for step in steps],
         "reviews": _reviews(view) if detailed and view.reviews else None,
         "trace_id": view.trace_id if detailed else None,
-        **({} if detailed else {"follow_ups": None}),
+        **({} if detailed else {"follow_ups": None, "proposed_by": None, "repeat_of": None}),
         "cursor": cursor,
         "truncated": f"{len(view.steps)} steps in pages; pass cursor for the next" if cursor else None,
     }
@@ -265,6 +269,8 @@ def full(view: CommandView) -> CommandStatus:
         url=view.reference,
         external_version=view.external_version,
         error_code=view.error_code,
+        proposed_by=view.proposed_by,
+        repeat_of=view.repeat_of,
         approval=_approval(view),
         waiting_for=_waiting(view),
         answers=_answers(view),

@@ -86,10 +86,11 @@ class PostRow:
     content: str
     author: str
     modified_gmt: str
+    date_gmt: str
 
     @classmethod
     def read(cls, columns: list[str]) -> "PostRow":
-        post_id, status, slug, title, content, author, modified_gmt = columns
+        post_id, status, slug, title, content, author, modified_gmt, date_gmt = columns
         return cls(
             post_id=int(post_id),
             status=status,
@@ -98,6 +99,7 @@ class PostRow:
             content=_unhex(content),
             author=author,
             modified_gmt=modified_gmt,
+            date_gmt=date_gmt,
         )
 
 
@@ -157,7 +159,7 @@ class WordPress:
         """Posts by id, without revisions and auto-drafts; of one slug: with its `-2` duplicates and trashed ones."""
         rows = self.sql(
             "SELECT p.ID, post_status, HEX(post_name), HEX(post_title), HEX(post_content), user_login,"
-            " post_modified_gmt FROM wp_posts p LEFT JOIN wp_users u ON u.ID = p.post_author"
+            " post_modified_gmt, post_date_gmt FROM wp_posts p LEFT JOIN wp_users u ON u.ID = p.post_author"
             " WHERE post_type = 'post' AND post_status NOT IN ('auto-draft', 'inherit') ORDER BY p.ID"
         )
         found = tuple(PostRow.read(row) for row in rows)
@@ -221,6 +223,16 @@ class WordPress:
         theme.mkdir(parents=True, exist_ok=True)
         (theme / "style.css").write_text("/* Theme Name: Plain */")
         (theme / "index.php").write_text(THEME)
+
+    @contextlib.contextmanager
+    def on_the_clock_of(self, zone: str) -> Iterator[None]:
+        """While it lasts, the site's clock is that zone's."""
+        option = "UPDATE wp_options SET option_value = '{}' WHERE option_name = 'timezone_string'"
+        self.sql(option.format(zone))
+        try:
+            yield
+        finally:
+            self.sql(option.format("UTC"))
 
     @contextlib.contextmanager
     def key_plugin(self) -> Iterator[None]:

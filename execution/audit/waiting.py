@@ -86,7 +86,7 @@ def _stuck(saga: Saga, wanted: Wanted, now_ms: int, known: Collection[tuple[str,
     """Nobody is asked, nothing is awaited, and yet nothing happens."""
     root = saga.root
     waiting = view_of(saga).waiting_for
-    if (waiting is not None and waiting.who != "nobody") or root.blocked_by & _OWN_TIME:
+    if (waiting is not None and waiting.needs_person) or root.blocked_by & _OWN_TIME:
         return None
     if (root.command_type, root.definition_version) not in known:
         return "definition_missing"

@@ -92,7 +92,7 @@ def _waits(conn: Connection, saga: Saga) -> bool:
     blocked = saga.root.blocked_by
     if blocked & WAITS:
         view = view_of(saga)
-        return view.waiting_for is not None and view.waiting_for.who != "nobody"
+        return view.waiting_for is not None and view.waiting_for.needs_person
     if Blocker.LOCKED in blocked:
         owners = (
             registry.lock_owner(conn, saga.root.tenant, resource)

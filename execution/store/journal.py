@@ -69,6 +69,12 @@ def chain_of(conn: Connection, command_id: str) -> tuple[Event, ...]:
     return tuple(load_event(row) for row in conn.execute(_events().where(E.command_id == command_id).order_by(E.seq)))
 
 
+def of_types(conn: Connection, command_id: str, types: Sequence[EventType]) -> tuple[Event, ...]:
+    """A command's events of these types, in order."""
+    wanted = _events().where(E.command_id == command_id, E.type.in_([t.value for t in types])).order_by(E.seq)
+    return tuple(load_event(row) for row in conn.execute(wanted))
+
+
 def saga_chain(conn: Connection, root_id: str) -> tuple[Event, ...]:
     """The events of a root and all its members, in the order in which they were written."""
     of_saga = select(C.command_id).where(C.root_id == root_id)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
-from server.cli.output import line, table
+from server.cli.output import CommandFailed, Exit, line, table
 from server.results import moment
 
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ _COLUMNS = ("site", "article", "is", "version", "since", "address", "under way")
 async def listing(at: Installation, site: str | None, limit: int) -> tuple[dict[str, Any], RenderableType]:
     """The document, and what a person sees of it."""
     documents = [_document(found) for found in await at.status.articles(at.tenant, site, limit)]
+    known = sorted(at.config.settings.site)
+    if not documents and site is not None and site not in known:
+        raise CommandFailed(
+            "unknown_site", f"There is no site {site} here.", f"Use one of: {', '.join(known)}.", Exit.USAGE
+        )
     rows = [
         (d["site"], d["article_id"], d["content"], d["version"], d["since"], d["url"], _coming(d["under_way"]))
         for d in documents

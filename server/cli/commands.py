@@ -10,7 +10,7 @@ import typer
 from rich.console import RenderableType
 
 from server.cli.options import HomeOption, JsonOption, with_installation
-from server.cli.output import CommandFailed, Exit, Output, fields, line, table
+from server.cli.output import WHICH_COMMAND, CommandFailed, Exit, Output, fields, line, table
 
 if TYPE_CHECKING:
     from execution.proposal import CommandView
@@ -101,7 +101,8 @@ def list_commands(
         principal = None if agent is None else f"agent:{agent.removeprefix('agent:')}"
         views = await at.status.recent(at.tenant, principal, limit)
         rows = [
-            (v.command_id, v.intent, v.site, f"{v.object_id} v{v.object_version}", v.state, v.principal) for v in views
+            (v.command_id, v.intent, v.site, f"{v.object_id} v{v.object_version}", v.state, v.proposed_by)
+            for v in views
         ]
         documents = [_brief(view) for view in views]
         shown = (
@@ -119,7 +120,8 @@ def journal(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Every event of a command and its steps, in the order in which they were written."""
+    """What happened to a command and its steps, in the order in which it was written. `--json`: every event whole."""
+    from server.cli.telling import gist, is_told
     from server.results import moment
 
     async def work(at: Installation) -> None:
@@ -139,10 +141,13 @@ def journal(
             }
             for event in events
         ]
-        rows = [(moment(e.at_ms), names.get(e.command_id, ""), e.seq, e.type.value, e.actor, e.body) for e in events]
+        rows = [
+            (moment(e.at_ms), names.get(e.command_id, ""), e.type.value, e.actor, gist(e)) for e in events if is_told(e)
+        ]
         data = {"events": documents, **await _bundled(at, view, bundle, with_content=with_content)}
-        columns = ["at", "step", "seq", "event", "actor", "body"]
-        Output(as_json).show(data, table(columns, rows), *_told(data))
+        shown = table(["at", "step", "event", "by", "says"], rows)
+        rest = line(f"\n{len(rows)} of {len(events)} events; --json prints every one whole, with its hash.")
+        Output(as_json).show(data, shown, rest, *_told(data))
 
     with_installation(home, work)
 
@@ -175,7 +180,7 @@ async def find(at: Installation, command: str) -> CommandView:
     by_id = command.startswith("cmd_")
     view = await (at.status.view(command) if by_id else at.status.by_key(at.tenant, command))
     if view is None:
-        raise CommandFailed("command_not_found", "There is no such command here.", "See `remit ls`.")
+        raise CommandFailed("command_not_found", f"There is no command {command} here.", WHICH_COMMAND)
     return view
 
 
@@ -246,6 +251,7 @@ def _brief(view: CommandView) -> dict[str, Any]:
         "done": view.done,
         "live": view.live,
         "principal": view.principal,
+        "proposed_by": view.proposed_by,
         "created_at_ms": view.created_at_ms,
     }
 
@@ -257,6 +263,15 @@ def _schedule(view: CommandView) -> str | None:
     return f"{moment(view.publish_at_ms)}{local}" if view.publish_at_ms is not None else None
 
 
+def _public(view: CommandView) -> str | None:
+    """Whether what this command publishes is public; of one that takes down only the article can be."""
+    from server.results import moment
+
+    if view.takes_down:
+        return None
+    return f"live, last seen {moment(view.verified_at_ms)}" if view.live else "not live"
+
+
 def _headline(view: CommandView) -> list[tuple[str, object]]:
     from server.results import moment
 
@@ -266,10 +281,11 @@ def _headline(view: CommandView) -> list[tuple[str, object]]:
         ("article", f"{view.object_id} v{view.object_version} on {view.site}"),
         ("state", f"{view.state} ({view.phase})" if view.phase else view.state),
         ("article is", view.content),
-        ("live", f"yes, verified {moment(view.verified_at_ms)}" if view.live else "no"),
+        ("this version", _public(view)),
         ("scheduled", _schedule(view)),
         ("url", view.reference),
-        ("proposed by", view.principal),
+        ("proposed by", view.proposed_by),
+        ("repeats", view.repeat_of),
         ("waits for", f"{waiting.what} ({waiting.who}) since {moment(waiting.since_ms)}" if waiting else None),
         ("approval", f"{view.approval.state} {view.approval.content_hash or ''}".strip()),
         ("key", view.idempotency_key),

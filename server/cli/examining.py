@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from server.app import Installation
     from server.doctor.report import Report
 
+_FINE = "fine"
 _STYLES = {"problem": "bold red", "warning": "yellow", "note": "", "fine": "green"}
 
 
@@ -99,17 +100,16 @@ def _findings(report: AuditReport) -> list[RenderableType]:
 
 
 def _rendered(report: Report) -> list[RenderableType]:
+    """What is not as it should be comes first; of what is fine only that it was looked at."""
+    fine = [checked.subject for checked in report.checked if checked.symptom.severity == _FINE]
     shown: list[RenderableType] = []
-    for checked in report.worst_first:
+    for checked in report.worst_first[: len(report.checked) - len(fine)]:
         symptom = checked.symptom
         told = f"{symptom.severity:8} {checked.subject}: {symptom.code.replace('_', ' ')}"
         shown.append(line(told + (f": {symptom.detail}" if symptom.detail else ""), _STYLES[symptom.severity]))
         shown += [line(f"         → {symptom.fix}")] if symptom.fix else []
-    bounds = [(b.name, b.max_run_s, b.max_run_source, b.incomplete_s, b.in_doubt) for b in report.bounds]
-    shown += [line("")] if bounds else []
-    shown += [table(["system", "runs at most (s)", "enforced by", "drops halves (s)", "in doubt"], bounds)] * bool(
-        bounds
-    )
-    looks = [(item.step, item.system, item.strength, item.repeat) for item in report.lookups]
-    shown += [line(""), table(["step", "system", "read-back", "in doubt"], looks)] if looks else []
-    return shown
+    shown.append(line(f"{_FINE:8} {len(fine)} checks: {', '.join(dict.fromkeys(fine))}", _STYLES[_FINE]))
+    bounds = [(b.name, b.max_run_s, b.max_run_source, b.in_doubt) for b in report.bounds]
+    shown += [line(""), table(["system", "runs at most (s)", "enforced by", "in doubt"], bounds)] if bounds else []
+    verdict = "Something is broken." if not report.ok else "It works." if fine else "Nothing was looked at."
+    return [*shown, line(f"\n{verdict} --json: every check, and how far each read-back can be trusted.", "bold")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from server.cli.options import HomeOption, JsonOption, OperatorOption, acting, with_installation
-from server.cli.output import CommandFailed, Exit, Output, line, table
+from server.cli.output import WHICH_COMMAND, CommandFailed, Exit, Output, line, table
 from server.roles import Verb
 
 if TYPE_CHECKING:
@@ -17,12 +17,21 @@ if TYPE_CHECKING:
 
 inbox = typer.Typer(help="Facts from outside: what was seen, and by whom.", no_args_is_help=True)
 
+_EXAMPLE = "remit inbox add gone --about cmd_…`, or `remit inbox add gone --message 'mail=<ID>' --code bounced"
 _FIXES = {
-    "unknown_command": "See `remit ls`.",
-    "unknown_step": "See `remit journal` for the steps of that command.",
+    "unknown_command": WHICH_COMMAND,
+    "unknown_step": "`remit status` lists the steps of that command.",
     "delivery_conflict": "Another fact has that id: give this one its own with --delivery.",
     "busy": "Ask again.",
 }
+_INVALID = {
+    "source": "An operator's name has another form.",
+    "delivery_id": "--delivery is 1 to 200 visible characters without spaces.",
+    "code": "--code is one word of a-z, 0-9 and _ that begins with a letter, for example bounced.",
+    "note": "--note is too long: a few sentences.",
+    "command_id": f"Say whom it is about, in one of two ways: `{_EXAMPLE}`.",
+}
+"""What to do about a fact that has not the form of one, by what is wrong with it."""
 
 
 def register(app: typer.Typer) -> None:
@@ -54,9 +63,8 @@ def add(
     from execution.inbox import Inbound, InboxRefused
 
     if says not in set(Says):
-        raise CommandFailed(
-            "usage", "Say whether it is there or gone.", "`remit inbox add gone --about CMD`.", Exit.USAGE
-        )
+        said = f"What was seen is said as there or as gone, not as {says}."
+        raise CommandFailed("usage", said, f"For example `{_EXAMPLE}`.", Exit.USAGE)
     system, _, name = (message or "").partition("=")
 
     async def work(at: Installation) -> None:
@@ -108,10 +116,9 @@ def ls(
 
 
 def _failed(error: Any) -> CommandFailed:
-    named = f" ({error.field})" if error.field else ""
     usage = error.code == "invalid_fact"
-    fix = "See `remit inbox add --help`." if usage else _FIXES.get(error.code, "")
-    said = f"Nothing was kept: {error.code.replace('_', ' ')}{named}."
+    fix = _INVALID.get(error.field, "") if usage else _FIXES.get(error.code, "")
+    said = f"Nothing was kept: {error.code.replace('_', ' ')}."
     return CommandFailed(error.code, said, fix, Exit.USAGE if usage else Exit.FAILED)
 
 

@@ -35,7 +35,9 @@ def list_keys(home: HomeOption = None, as_json: JsonOption = False) -> None:
             for key in found
             for times in [(key["replaced"], key["leaves"])]
         ]
-        Output(as_json).show({"keys": found}, table(["key", "", "", "replaced", "leaves the set after"], rows))
+        Output(as_json).show(
+            {"keys": found}, table(["key", "algorithm", "standing", "replaced", "leaves the set after"], rows)
+        )
 
     with_installation(home, work)
 

@@ -102,7 +102,7 @@ def _misused(output: Output, error: typer.TyperException) -> int:
     context = getattr(error, "ctx", None)
     if context is None:
         return output.fail(CommandFailed("usage", error.format_message(), "See `remit --help`.", Exit.USAGE))
-    fix, message = f"See `{context.command_path} --help`.", error.format_message()
+    fix, message = f"See `{context.command_path} --help`.", error.format_message().replace("Value error, ", "")
     if message == context.get_help():
         if not output.as_json:
             print(message, file=sys.stderr)

@@ -36,6 +36,12 @@ class Exit(IntEnum):
     UNKNOWN = 7
 
 
+WHICH_COMMAND: Final = (
+    "`remit ls` lists what this home has, by ids that begin with cmd_; --home DIR (or REMIT_HOME) names another home."
+)
+"""What helps whoever named a command that is not there."""
+
+
 class CommandFailed(Exception):
     """A command ends here: a stable code, one line, and what to do."""
 

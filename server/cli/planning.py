@@ -121,7 +121,8 @@ def card(
             return
         found = next((each for each in definitions if name in (each.name, each.intent)), None)
         if found is None:
-            raise CommandFailed("unknown_definition", "There is no such definition here.", "See `remit card`.")
+            names = ", ".join(f"{each.name} ({each.intent})" for each in definitions)
+            raise CommandFailed("unknown_definition", f"There is no definition {name} here.", f"Use one of: {names}.")
         blocks = card_of(found)
         shown = [part for block, lines in blocks.items() for part in (line(f"\n{block}", "bold"), *map(line, lines))]
         data = {"name": found.name, "version": found.version, "intent": found.intent, "blocks": blocks}

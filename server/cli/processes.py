@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from logging import getLogger
 from pathlib import Path
 from typing import Annotated
@@ -55,11 +57,9 @@ def serve(
         fix = "Over HTTP every request brings its token; leave --token-file out."
         raise CommandFailed("usage", "--token-file is for stdin and stdout.", fix, Exit.USAGE)
     if http:
-        from server.listening import bind
-
         figures = config.settings.metrics
-        metrics = bind(figures.host, figures.port) if figures.enabled else None
-        listener = bind(section.host, section.port)
+        metrics = _listening(figures.host, figures.port) if figures.enabled else None
+        listener = _listening(section.host, section.port)
         front = over_http(listener, installed(), with_worker=not no_worker, metrics=metrics)
     else:
         from server.mcp_stdio import take_wire
@@ -67,6 +67,19 @@ def serve(
         front = over_stdio(take_wire(), installed())
     formatter = start_logging(config.log_level)
     asyncio.run(run_gateway(config, front, formatter, with_worker=not no_worker))
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket for agents, or for whoever reads figures."""
+    from server.listening import bind
+
+    try:
+        return bind(host, port)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        fix = "If this home is served already, leave it to that, or stop it first; else name another with --port."
+        raise CommandFailed("address_in_use", f"Somebody listens at {host} port {port} already.", fix) from None
 
 
 def connect(

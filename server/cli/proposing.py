@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from server.cli.commands import find, next_for
 from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
 from server.cli.output import Output, line
 from server.roles import Verb
 
 if TYPE_CHECKING:
+    from execution.proposal import Accepted
     from server.app import Installation
 
 CommandArgument = Annotated[str, typer.Argument(help="cmd_…")]
@@ -37,8 +39,8 @@ def withdraw(
         accepted = await proposing.withdraw(at, command, operator=acting(at, operator, Verb.WITHDRAW), reason=reason)
         data = {"command_id": accepted.command_id, "withdraws": command, "deduplicated": accepted.deduplicated}
         text = f"{accepted.command_id} takes it down once it is approved: `remit approve {accepted.command_id}`."
-        known = f"It was asked for before: {accepted.command_id}; see `remit why {accepted.command_id}`."
-        Output(as_json).show(data, line(known if accepted.deduplicated else text))
+        known = await _asked_before(at, accepted) if accepted.deduplicated else ""
+        Output(as_json).show(data, line(known or text))
 
     with_installation(home, work)
 
@@ -57,7 +59,17 @@ def repeat(
 
         accepted = await proposing.repeat(at, command, operator=acting(at, operator, Verb.REPEAT), reason=reason)
         data = {"command_id": accepted.command_id, "repeats": command, "deduplicated": accepted.deduplicated}
-        again = "It was repeated before" if accepted.deduplicated else "It is repeated"
-        Output(as_json).show(data, line(f"{again}: {accepted.command_id}."))
+        text = f"{accepted.command_id} does it once more: `remit status {accepted.command_id}` says where it stands."
+        known = await _asked_before(at, accepted) if accepted.deduplicated else ""
+        Output(as_json).show(data, line(known or text))
 
     with_installation(home, work)
+
+
+async def _asked_before(at: Installation, accepted: Accepted) -> str:
+    """Where that stands, and what can be done now."""
+    view = await find(at, accepted.command_id)
+    said = f"It was asked for before: {view.command_id} is {view.state}. {view.say_to_user}"
+    if view.done and view.state != "SUCCESS":
+        return f"{said} `remit repeat {view.command_id}` asks for it once more."
+    return said if view.done else f"{said} {next_for(view)}"

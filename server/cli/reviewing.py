@@ -150,7 +150,8 @@ def _verdict(name: str) -> Verdict:
 
     known = [verdict.value for verdict in Verdict]
     if name not in known:
-        raise CommandFailed("usage", "There is no such verdict.", f"Use one of: {', '.join(known)}.", Exit.USAGE)
+        fix = f"Use one that `remit review show` offers, out of: {', '.join(known)}."
+        raise CommandFailed("usage", f"There is no verdict {name}.", fix, Exit.USAGE)
     return Verdict(name)
 
 
@@ -188,7 +189,9 @@ async def _case(at: Installation, review_id: str, *, look: bool) -> Case:
         finally:
             await outside.aclose()
     if found is None:
-        raise CommandFailed("unknown_review", "There is no such review.", "See `remit review ls`.")
+        raise CommandFailed(
+            "unknown_review", f"There is no review {review_id} here.", "`remit review ls` lists the open ones."
+        )
     return found
 
 

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 
 from execution.case import Case, Record, Tried
 from execution.moments import age
+from execution.repeating import proposed_by
 from server.cli.output import fields, line, table
 from server.comparing import Compared
 from server.config import Config
@@ -27,6 +28,8 @@ def document_of(case: Case, compared: tuple[Compared, ...], config: Config) -> d
         "cause": found.cause,
         "step": case.saga.member(found.command_id).command_type,
         "object": {"kind": root.object_kind, "id": root.object_id, "version": root.object_version, "site": root.site},
+        "proposed_by": proposed_by(root),
+        "repeat_of": root.repeat_of,
         "tenant": root.tenant,
         "key": row.idempotency_key,
         "state": root.state.value,
@@ -84,6 +87,8 @@ def rendered(case: Case, compared: tuple[Compared, ...], config: Config) -> list
     head: list[tuple[str, object]] = [
         ("question", f"{found.kind} ({found.cause})" if found.cause else found.kind),
         ("about", f"{root.object_kind} {root.object_id} v{root.object_version} on {root.site}, tenant {root.tenant}"),
+        ("proposed by", proposed_by(root)),
+        ("repeats", root.repeat_of),
         ("step", step),
         ("key", case.row.idempotency_key),
         ("command", f"{root.command_id}, {root.state}" + (f" ({root.phase})" if root.phase else "")),

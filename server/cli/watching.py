@@ -1,7 +1,8 @@
 """`watch`: a command, or everything, as it happens; read from the journal by position.
 
-On a terminal one command is a table that is redrawn; elsewhere each event is a line, with `--json` a JSON document. It
-ends when the command has ended or waits for a person, with the exit code of `status` (1 when it ended without success).
+On a terminal one command is a table that is redrawn; elsewhere each event that says something to a person is a line,
+with `--json` every event is a JSON document. Of what had happened before only the last is told to people. It ends when
+the command has ended or waits for a person, with the exit code of `status` (1 when it ended without success).
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ async def _everything(at: Installation, for_s: float | None, *, as_json: bool) -
 
     follower = Follower(at.store, at.clock, after=await at.store.read(journal.last_position))
     until_s = None if for_s is None else at.clock.awake_s() + for_s
-    tell = _telling(as_json=as_json)
+    tell = _telling(as_json=as_json, named=True)
     while until_s is None or at.clock.awake_s() < until_s:
         for entry in await follower.take():
             tell(entry)
@@ -90,7 +91,11 @@ async def _one(at: Installation, view: CommandView, for_s: float | None, *, endl
     until_s = None if for_s is None else at.clock.awake_s() + for_s
     live = None if as_json or not sys.stdout.isatty() else Live(auto_refresh=False, console=Console(highlight=False))
     recent: deque[Entry] = deque(maxlen=EVENTS_SHOWN)
-    tell = recent.append if live is not None else _telling(as_json=as_json)
+    tell = _kept(recent) if live is not None else _telling(as_json=as_json, named=False)
+    if live is None and not as_json:
+        await _catch_up(follower, _kept(recent))
+        for entry in recent:
+            tell(entry)
     frame: AbstractContextManager[Any] = nullcontext() if live is None else live
     with frame:
         while True:
@@ -113,9 +118,20 @@ async def _catch_up(follower: Follower, tell: Callable[[Entry], None]) -> None:
             tell(entry)
 
 
+def _kept(recent: deque[Entry]) -> Callable[[Entry], None]:
+    """Keeps the last ones that a person is shown."""
+    from server.cli.telling import is_told
+
+    def keep(entry: Entry) -> None:
+        if is_told(entry.event):
+            recent.append(entry)
+
+    return keep
+
+
 def _rests(view: CommandView) -> bool:
     """It ended, or nothing goes on before a person acts."""
-    return view.done or (view.waiting_for is not None and view.waiting_for.who != "nobody")
+    return view.done or (view.waiting_for is not None and view.waiting_for.needs_person)
 
 
 def _code(view: CommandView) -> int:
@@ -127,7 +143,8 @@ def _code(view: CommandView) -> int:
     return Exit.APPROVAL if _rests(view) else Exit.OK
 
 
-def _telling(*, as_json: bool) -> Callable[[Entry], None]:
+def _telling(*, as_json: bool, named: bool) -> Callable[[Entry], None]:
+    from server.cli.telling import gist, is_told
     from server.results import moment
 
     def as_document(entry: Entry) -> None:
@@ -146,8 +163,10 @@ def _telling(*, as_json: bool) -> Callable[[Entry], None]:
 
     def as_line(entry: Entry) -> None:
         event = entry.event
-        told = f"{moment(event.at_ms)} {entry.root_id} {entry.step} {event.type.value} {event.actor} {event.body}"
-        print(visible(told), flush=True)
+        if is_told(event):
+            whose = f"{entry.root_id} {entry.step}" if named else entry.step
+            told = f"{moment(event.at_ms)} {whose} {event.type.value} {event.actor} {gist(event)}"
+            print(visible(told.rstrip()), flush=True)
 
     return as_document if as_json else as_line
 
@@ -161,11 +180,12 @@ def _tell_end(view: CommandView, code: int, *, as_json: bool, drawn: bool) -> No
 
 
 def _drawn(view: CommandView, recent: deque[Entry]) -> Group:
+    from server.cli.telling import gist
     from server.results import moment
 
     waiting = view.waiting_for
     steps = [(s.name, s.state, s.attempts, s.reference or s.external_resource_id, s.error_code) for s in view.steps]
-    events = [(moment(e.event.at_ms), e.step, e.event.type.value, e.event.actor) for e in recent]
+    events = [(moment(e.event.at_ms), e.step, e.event.type.value, e.event.actor, gist(e.event)) for e in recent]
     head = [
         ("command", view.command_id),
         ("article", f"{view.object_id} v{view.object_version} on {view.site}"),
@@ -177,6 +197,6 @@ def _drawn(view: CommandView, recent: deque[Entry]) -> Group:
         line(""),
         table(["step", "state", "attempts", "reference", "error"], steps),
         line(""),
-        table(["at", "step", "event", "actor"], events),
+        table(["at", "step", "event", "by", "says"], events),
         line(f"\n{view.say_to_user}", "bold"),
     )

@@ -1,5 +1,8 @@
 """The port `WordPress`, over the stand-in and the real site: both must agree on everything asked here."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 
 from adapters.wordpress import WordPressSite
@@ -17,7 +20,8 @@ from execution.core.failures import (
     Unprepared,
 )
 from execution.ports import Article
-from tests.conformance.beds import Bed, carry_out, fresh_article, fresh_marker
+from tests.conformance.beds import Bed, carry_out, fresh_article, fresh_marker, real_bed
+from tests.services import WordPress
 
 
 async def drafted(site: WordPressSite, article: Article, marker: str | None = None) -> Receipt:
@@ -104,6 +108,26 @@ async def test_without_a_draft_of_ours_a_taken_public_slug_is_foreign(bed: Bed) 
         other = await bed.person("POST", "/wp/v2/posts", {"title": "x", "slug": article.slug, "status": "publish"})
         seen = foreign(await site.observe_draft(marker=fresh_marker(), article=article, known_id=None))
         assert (seen.code, seen.receipt and seen.receipt.resource_id) == ("slug_taken", str(other["id"]))
+
+
+@pytest.mark.services
+@pytest.mark.xdist_group("wordpress")
+async def test_on_a_site_ahead_of_or_behind_utc_now_is_now_and_a_second_save_moves_no_date(
+    wordpress: WordPress,
+) -> None:
+    async with real_bed(wordpress).site() as site:
+        for zone in ("America/Bogota", "Africa/Maputo", "Asia/Kathmandu"):
+            with wordpress.on_the_clock_of(zone):
+                article = fresh_article()
+                begun = datetime.now(UTC)
+                live = await published(site, await drafted(site, article), article)
+                (first,) = wordpress.posts(article.slug)
+                made = datetime.fromisoformat(first.date_gmt).replace(tzinfo=UTC)
+                assert (first.status, abs((made - begun).total_seconds()) < 120) == ("publish", True), zone
+                changed = replace(article, content="<p>Another body</p>")
+                await published(site, live, changed)
+                (again,) = wordpress.posts(article.slug)
+                assert (again.status, again.date_gmt, again.content) == ("publish", first.date_gmt, changed.content)
 
 
 async def test_what_the_site_stores_differently_is_named_and_not_judged(bed: Bed) -> None:

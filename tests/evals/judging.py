@@ -21,6 +21,8 @@ more: a tokenizer splits an id into about one token for two letters."""
 CONCISE_TOKENS_MAX: Final = 400
 DETAILED_TOKENS_MAX: Final = 4_000
 TERMINAL: Final = frozenset({"SUCCESS", "FAILED", "COMPENSATED"})
+UNTOUCHED: Final = frozenset({"AUTHORIZED", "FAILED", "NOT_RUN", "CANCELLED"})
+"""Steps of which nothing is said to exist."""
 PEOPLE: Final = frozenset({"AWAITING_APPROVAL", "AWAITING_AUTHORIZATION", "HELD", "NEEDS_REVIEW"})
 EFFECTS: Final = ("CREATE_WORDPRESS_DRAFT", "STAGE_PUBLICATION_RECORD", "SEND_NOTIFICATION")
 REMAINDER: Final = re.compile(r"\b(?:still (?:there|exists?)|remains?|left behind|was sent)\b")
@@ -156,7 +158,7 @@ def _spoken_of(answer: CommandStatus) -> frozenset[str] | None:
     listed = [*answer.answers.succeeded, *answer.answers.unknown]
     if any(re.fullmatch(r"and \d+ more", name) for name in listed) or answer.cursor is not None:
         return None
-    return frozenset(listed) | {step.name for step in answer.steps if step.state not in ("AUTHORIZED", "FAILED")}
+    return frozenset(listed) | {step.name for step in answer.steps if step.state not in UNTOUCHED}
 
 
 def _instruction(answer: CommandStatus) -> list[str]:

@@ -16,7 +16,7 @@ from server.errors import refused
 from server.gateway import Gateway
 from server.preview import PlanPreview
 from server.records import StoreRecords
-from server.results import CommandLine, CommandList, CommandStatus, Preview, Problem, Result
+from server.results import CommandLine, CommandList, CommandStatus, Preview, Problem, Result, text
 from server.tools import Call, Tools
 from tests.evals.judging import Outside, judge, judge_line, judge_preview, judge_refusal, tokens
 from tests.integration.honesty import Reality
@@ -26,6 +26,7 @@ from tests.security import forge
 DAY_S: Final = 86_400
 ARTICLE: Final = "article-0028"
 MIB: Final = 1_048_576
+IMPATIENT_CALLS: Final = 2
 OTHER: Final = {"sub": "agent:editor", "client_id": "mcp-host:other", "jti": forge.JTI[:-1] + "3"}
 """Another agent, under a decision of its own."""
 OTHER_DECISION: Final = forge.DEC[:-1] + "8"
@@ -165,8 +166,18 @@ class Play:
         assert isinstance(listed, CommandList), listed
         lines = [line for line in listed.commands if line.command_id == command_id]
         wrong = [f"{n}: {getattr(concise, n)}, not {v}" for n, v in expected.items() if getattr(concise, n) != v]
-        await self.record(point, concise, before, detailed, lines, wrong)
+        await self.record(point, concise, before, detailed, lines, [*wrong, *await self._impatient(concise)])
         return concise
+
+    async def _impatient(self, first: CommandStatus) -> list[str]:
+        """Asking again before the hint gets the same answer, byte for byte, while nothing was written in between."""
+        before = (await self.world.saga(first.command_id)).root.version
+        answers = [
+            await self.call("query_command_status", {"command_id": first.command_id}) for _ in range(IMPATIENT_CALLS)
+        ]
+        if (await self.world.saga(first.command_id)).root.version != before:
+            return []
+        return ["asked again before the hint, and told otherwise"] * (len(set(map(text, answers))) > 1)
 
     async def record(
         self,

@@ -176,9 +176,12 @@ async def test_a_freeze_stops_a_compensation_too(world: World, scope: str) -> No
 @pytest.mark.parametrize("step", EVERY_STEP)
 async def test_a_held_command_sends_nothing_more_until_it_is_resumed_and_others_go_on(world: World, step: str) -> None:
     command_id = await world.accepted(proposal(notify=["team"]))
+    around: list[int] = []
 
     async def hold() -> None:
+        around.append(world.clock.now_ms())
         await world.operations.hold(command_id, operator="operator:olivia", reason="wait for the lawyer")
+        around.append(world.clock.now_ms())
 
     world.passage.before_fence[step] = hold
     for _ in range(TURNS_MAX):
@@ -191,6 +194,7 @@ async def test_a_held_command_sends_nothing_more_until_it_is_resumed_and_others_
     assert (view.state, view.live) == ("HELD", step in (RECORD, NOTIFY))
     assert view.waiting_for is not None
     assert view.waiting_for.who == "an operator"
+    assert around[0] <= view.waiting_for.since_ms <= around[1]
     assert "HOLD_REQUESTED" in await world.facts(command_id)
 
     other = await world.published(proposal(article="article-0029", slug="another-one"))

@@ -4,10 +4,11 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from adapters.sandbox import github
 from adapters.sandbox.faults import FaultKind
 from execution.catalog import Catalog, Intent, Plan, Previous
 from execution.core.command import Context
@@ -33,9 +34,11 @@ from tests.integration.world import (
     World,
     eventually,
     proposal,
+    world_at,
 )
 
 BUSY = {"status": 429, "headers": {"Retry-After": "40"}}
+PULLS, LIMITED_AT = 5, 3
 
 
 @pytest.mark.behaviour("pace.shared")
@@ -70,6 +73,29 @@ async def test_another_worker_hears_of_it_before_it_asks_for_itself(world: World
         await world.turn(other, second)
         draft = await world.step(other, "CREATE_WORDPRESS_DRAFT")
         assert (draft.state, draft.attempt_count) == (State.AUTHORIZED, 0)
+
+
+async def test_a_limit_in_the_middle_of_many_and_a_new_process_leave_one_pull_request_for_each(tmp_path: Path) -> None:
+    """Some are made, the next is refused for load, and the process that knew it is gone."""
+    async with world_at(tmp_path, archive=True, pull_request=True) as world:
+        names = [f"article-{number}" for number in range(PULLS)]
+        commands = [await world.accepted(proposal(article=name, slug=name)) for name in names]
+        for command_id in commands[:LIMITED_AT]:
+            assert (await world.settle(command_id)).state == "AWAITING_APPROVAL"
+        limit = {"status": 403, "headers": {"Retry-After": "40"}}
+        world.arm(f"POST /github/repos/{github.OWNER}/{github.REPO}/pulls", FaultKind.STATUS_BEFORE, **limit)
+        await world.turn(commands[LIMITED_AT])
+        assert heads(world) == [f"remit/blog/{name}/v1" for name in names[:LIMITED_AT]]
+        async with world.another() as second:
+            for command_id in commands[LIMITED_AT:]:
+                assert (await world.settle(command_id, second)).state == "AWAITING_APPROVAL"
+        assert heads(world) == [f"remit/blog/{name}/v1" for name in names]
+
+
+def heads(world: World) -> list[str]:
+    """The branches that ask to be merged, by the order in which they did."""
+    pulls = cast("list[dict[str, str]]", world.sandbox.effects()["pulls"])
+    return [pull["head"] for pull in pulls]
 
 
 class Held:

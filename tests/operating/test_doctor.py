@@ -46,6 +46,18 @@ def test_a_new_home_is_healthy_and_no_secret_of_it_is_shown(desk: Desk) -> None:
     assert (desk.home / "secrets" / "blog.password").read_text().strip() not in shown
 
 
+def test_people_are_told_what_is_not_as_it_should_be_and_of_the_rest_that_it_was_looked_at(desk: Desk) -> None:
+    symptoms = desk.remit("doctor", "--offline").document["symptoms"]
+    lines = desk.remit("doctor", "--offline", as_json=False).stdout.splitlines()
+    others = [symptom for symptom in symptoms if symptom["severity"] != "fine"]
+    for symptom in others:
+        assert any(symptom["code"].replace("_", " ") in line for line in lines), symptom
+    (fine,) = [line for line in lines if line.startswith("fine ")]
+    assert fine.startswith(f"fine     {len(symptoms) - len(others)} checks: ")
+    assert len([line for line in lines if line[:1] not in (" ", "")]) < len(symptoms)
+    assert lines[-1].startswith("It works. ")
+
+
 def test_whoever_shares_a_user_with_the_agent_is_warned(desk: Desk) -> None:
     warning = found(desk.remit("doctor", "--offline"))["credentials_readable"]
     assert warning["severity"] == "warning"

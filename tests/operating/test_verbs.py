@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from execution.moments import spelt
 from tests.desk import OPERATOR, Desk, Finished
 from tests.integration.passage import PUBLISH, UNPUBLISH
 from tests.integration.world import PROPOSER, World, proposal
@@ -24,8 +25,16 @@ async def test_an_article_is_taken_down_on_the_word_of_its_only_operator(world: 
     command_id = asked.document["command_id"]
     assert asked.document == {"command_id": command_id, "withdraws": publication, "deduplicated": False}
     assert (await office.asks("withdraw", publication, "--reason", "a wrong name")).document["deduplicated"] is True
-    assert (await office.asks("withdraw", publication, "--reason", "another")).error == "idempotency_conflict"
+    other = await office.asks("withdraw", publication, "--reason", "another")
+    assert (other.error, "for another reason" in other.stdout) == ("idempotency_conflict", True)
     assert (await world.settle(command_id)).state == "AWAITING_APPROVAL"
+    again = (await office.asks("withdraw", publication, "--reason", "a wrong name", as_json=False)).stdout
+    assert f"{command_id} is AWAITING_APPROVAL" in again
+    assert f"remit approve {command_id}" in again
+    planned = (await office.asks("plan", "withdraw", publication)).document
+    assert (planned["command_id"], command_id in planned["say_to_user"]) == (command_id, True)
+    standing = (await office.asks("status", command_id, as_json=False)).stdout
+    assert ("PUBLISHED (live)" in standing, "not live" in standing) == (True, False)
 
     shown = await office.asks("approve", command_id, "--show")
     assert (shown.document["subject"]["target"]["mode"], shown.document["subject"]["reason"]) == (
@@ -102,7 +111,8 @@ async def test_what_cannot_be_done_says_why_and_changes_nothing(world: World, of
     assert (await world.settle(waiting)).live
     late = await office.asks("cancel", waiting)
     assert (late.code, late.error, "published as post 1" in late.stdout) == (1, "already_ended", True)
-    assert (await office.asks("repeat", waiting)).error == "stale_version"
+    retried = await office.asks("repeat", waiting)
+    assert (retried.error, "is published and verified" in retried.stdout) == ("stale_version", True)
     await office.asks("freeze", "on", "--scope", "site:blog")
     assert (await office.asks("withdraw", waiting)).error == "frozen"
     assert world.passage.sent.count(PUBLISH) == 1
@@ -112,7 +122,11 @@ async def test_what_cannot_be_done_says_why_and_changes_nothing(world: World, of
 async def test_a_hold_is_told_and_listed_and_ended(world: World, office: Desk) -> None:
     command_id = await world.until_approval()
     assert (await office.asks("hold", command_id, "--reason", "ask the lawyer")).document["held"] is True
-    assert (await office.asks("status", command_id)).document["state"] == "HELD"
+    status = (await office.asks("status", command_id)).document
+    assert status["state"] == "HELD"
+    events = (await office.asks("journal", command_id)).document["events"]
+    (begun,) = [e["at_ms"] for e in events if e["type"] == "BLOCKED" and e["body"]["blocker"] == "HELD"]
+    assert status["waiting_for"]["since"] == spelt(begun)
     (found,) = (await office.asks("freeze", "ls")).document["restrictions"]
     assert (found["scope"], found["reason"]) == (f"freeze:command:{command_id}", "ask the lawyer")
     why = await office.asks("why", command_id)
@@ -136,6 +150,10 @@ async def test_what_was_cancelled_is_repeated_at_the_desk(world: World, office: 
         "deduplicated": True,
     }
     await world.settle(second)
+    document = (await office.asks("status", second)).document
+    assert (document["proposed_by"], document["repeat_of"]) == ("operator:olivia for agent:writer", first)
+    ended = (await office.asks("status", first, as_json=False)).stdout
+    assert ("NOT_RUN" in ended, "CANCELLED" in ended, "FAILED" in ended) == (True, True, False)
     assert (await approved(world, office, second)).code == 0
     assert len(world.reality().live) == 1
 

@@ -15,6 +15,7 @@ import pytest
 
 from execution.following import Follower
 from execution.store.journal import last_position
+from server.cli.watching import EVENTS_SHOWN
 from tests.desk import Desk, Finished
 from tests.e2e.world import environment
 from tests.integration.world import World, proposal
@@ -60,6 +61,24 @@ async def test_forever_goes_on_until_the_time_is_over(world: World, office: Desk
     assert done.code == 0
     assert done.stdout.splitlines()[-1].startswith("SUCCESS: ")
     assert " APPROVED " in done.stdout
+
+
+async def test_people_are_told_what_was_decided_sent_and_seen_and_programs_everything(
+    world: World, office: Desk
+) -> None:
+    command_id = await world.published()
+    events = (await office.asks("journal", command_id)).document["events"]
+    told = (await office.asks("journal", command_id, as_json=False)).stdout
+    assert f"of {len(events)} events" in told
+    shown = [line for line in told.splitlines() if line[:2] == "20"]
+    assert 0 < len(shown) < 0.7 * len(events)
+    for word in ("APPROVED", "FENCED", "attempt 1, FIRST", "PRE_PIVOT → POST_PIVOT", "PRESENT, verify"):
+        assert word in told
+    for word in ("PLANNED", "ENQUEUED", "CLAIMED", "{", command_id):
+        assert word not in told
+    followed = (await office.asks("watch", command_id, as_json=False)).stdout.splitlines()
+    assert len(followed) == EVENTS_SHOWN + 1
+    assert "SUCCEEDED" in followed[-3]
 
 
 async def test_everything_is_followed_from_now_on(world: World, office: Desk) -> None:

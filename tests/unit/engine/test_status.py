@@ -6,7 +6,7 @@ import pytest
 
 from execution.core.states import ApprovalState, Blocker, CompensationState, Phase, ReviewKind, Settlement, State
 from execution.status import view_of
-from tests.unit.engine.sagas import DRAFT, NOTIFY, PUBLISH, approval, attempt, changed, review, saga
+from tests.unit.engine.sagas import APPROVAL, DRAFT, NOTIFY, PUBLISH, approval, attempt, changed, review, saga
 
 DONE = State.SUCCESS
 
@@ -29,6 +29,23 @@ def test_a_blocker_is_the_word_and_says_who_can_end_it(blockers: str, word: str,
     assert says in view.say_to_user
     assert "is not published" in view.say_to_user
     assert (view.answers.human is None) == (who == "nobody")
+
+
+def test_what_a_sagas_end_has_overtaken_is_not_called_failed() -> None:
+    ended = saga(DONE, State.FAILED, State.FAILED, State.FAILED, state=State.COMPENSATED, ending="cancelled")
+    asked = changed(ended, APPROVAL, started_at_ms=3)
+    assert [step.state for step in view_of(asked).steps] == [DONE, "CANCELLED", "NOT_RUN", "NOT_RUN"]
+    rejected = replace(asked, root=replace(asked.root, ending="rejected"))
+    assert [step.state for step in view_of(rejected).steps] == [DONE, "FAILED", "NOT_RUN", "NOT_RUN"]
+    for tried in ({"attempt_count": 1}, {"error_code": "unknown_term"}):
+        assert view_of(changed(asked, PUBLISH, **tried)).steps[2].state == "FAILED"
+
+
+def test_who_did_it_once_more_is_named_beside_whose_proposal_it_is() -> None:
+    assert view_of(saga()).proposed_by == "agent:writer"
+    view = view_of(saga(capability_id="operator:olivia", repeat_of="cmd_0"))
+    assert (view.proposed_by, view.repeat_of) == ("operator:olivia for agent:writer", "cmd_0")
+    assert view_of(saga(capability_id="operator:olivia", principal="operator:olivia")).proposed_by == "operator:olivia"
 
 
 def test_a_freeze_is_named_before_a_waiting_approval() -> None:

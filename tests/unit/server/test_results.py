@@ -38,6 +38,7 @@ def view(names: tuple[str, ...] = NAMES) -> CommandView:
         decision_id=f"dec_{ulid}",
         idempotency_key="acme:remit:publish:" + "s" * 64 + ":" + "a" * 64 + ":v1#abcdefghijklmnop",
         principal="agent:writer",
+        proposed_by="operator:olivia for agent:writer",
         tenant="acme",
         intent="SEO_ARTICLE_PUBLISH",
         site="s" * 64,
