@@ -133,9 +133,8 @@ def view_of(
     content: Content | None = None,
     since: Mapping[Blocker, int] = NOTHING_KNOWN,
 ) -> CommandView:
-    """The whole answer about a saga. definition: the one it runs on, where this process has it. standing: what stands
-    at the object's place now, by whatever command; content: what has become of the object; since: when its blockers
-    were raised."""
+    """The whole answer about a saga. definition: its own, where this process has it. standing: what stands at the
+    object's place now, by whatever command; content: what has become of it; since: when its blockers were raised."""
     root, folded = saga.root, fold(saga, definition, standing)
     pivot = folded.pivot
     waiting = waiting_for(saga, folded, since)

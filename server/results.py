@@ -19,8 +19,7 @@ from server.errors import Refusal
 CONCISE_CHARS_MAX: Final = 1_600
 STEPS_PER_PAGE: Final = 12
 SENTENCE_CHARS_MAX: Final = 400
-_FINISHED: Final = frozenset({"SUCCESS"})
-_UNTOUCHED: Final = frozenset({"AUTHORIZED", NOT_RUN, CANCELLED})
+_SETTLED: Final = frozenset({"SUCCESS", "AUTHORIZED", NOT_RUN, CANCELLED})
 
 
 class Result(BaseModel):
@@ -40,8 +39,7 @@ class Approval(Result):
 
 
 class Step(Result):
-    """One step. state SUCCESS is done and verified; OUTCOME_UNKNOWN is not known yet, and is being found out; NOT_RUN:
-    the command ended before it was begun."""
+    """One step. SUCCESS: done and verified. OUTCOME_UNKNOWN: being found out. NOT_RUN: the command ended before it."""
 
     name: str
     state: str
@@ -340,8 +338,7 @@ def _page(steps: tuple[StepView, ...], page: int) -> tuple[tuple[StepView, ...],
 
 
 def _in_motion(steps: tuple[StepView, ...]) -> tuple[StepView, ...]:
-    settled = _FINISHED | _UNTOUCHED
-    return tuple(step for step in steps if step.state not in settled or step.compensation_state != "NOT_NEEDED")
+    return tuple(step for step in steps if step.state not in _SETTLED or step.compensation_state != "NOT_NEEDED")
 
 
 def _step(step: StepView, detailed: bool) -> Step:
@@ -400,7 +397,4 @@ def _answers(view: CommandView) -> Answers:
 
 
 def _reviews(view: CommandView) -> list[Review]:
-    return [
-        Review(review_id=review.review_id, kind=review.kind, step=review.step, owner=review.owner)
-        for review in view.reviews[:10]
-    ]
+    return [Review(review_id=r.review_id, kind=r.kind, step=r.step, owner=r.owner) for r in view.reviews[:10]]
