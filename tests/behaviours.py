@@ -384,6 +384,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Whoever watches a command sees every event in order, and its end by the exit code.",
             source="The design, section 9",
         ),
+        "people.first-look": Behaviour(
+            sentence="At a first look people are told what was decided, sent and seen; programs are told everything.",
+            source="The design, section 9",
+        ),
         "review.case": Behaviour(
             sentence="Whoever must rule is shown object, versions, records, attempts, and what each verdict would do.",
             source="The design, law 15 and section 9",

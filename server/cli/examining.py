@@ -109,7 +109,9 @@ def _rendered(report: Report) -> list[RenderableType]:
         shown.append(line(told + (f": {symptom.detail}" if symptom.detail else ""), _STYLES[symptom.severity]))
         shown += [line(f"         → {symptom.fix}")] if symptom.fix else []
     shown.append(line(f"{_FINE:8} {len(fine)} checks: {', '.join(dict.fromkeys(fine))}", _STYLES[_FINE]))
-    bounds = [(b.name, b.max_run_s, b.max_run_source, b.in_doubt) for b in report.bounds]
-    shown += [line(""), table(["system", "runs at most (s)", "enforced by", "in doubt"], bounds)] if bounds else []
+    asked = {c.subject: c.symptom.detail for c in reversed(report.checked) if c.symptom.severity == _FINE}
+    bounds = [(b.name, asked.get(b.name), b.max_run_s, b.max_run_source, b.in_doubt) for b in report.bounds]
+    columns = ["system", "says", "runs at most (s)", "enforced by", "in doubt"]
+    shown += [line(""), table(columns, bounds)] if bounds else []
     verdict = "Something is broken." if not report.ok else "It works." if fine else "Nothing was looked at."
     return [*shown, line(f"\n{verdict} --json: every check, and how far each read-back can be trusted.", "bold")]

@@ -8,10 +8,11 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from execution.core.command import Saga
@@ -25,6 +26,22 @@ from tests.stage.scene import Scene, is_quiet, staged, told
 
 COMMITS: Final = 35
 """Of one clean publication with branch, image, purge, check, row and message, its relay included; a test holds it."""
+WRITES: Final = ("branch", "image", "draft", "row", "post", "purge", "check", "row again", "message")
+"""Of a first version, in their order."""
+UNDOING: Final = ("row cancelled", "draft trashed", "image deleted", "branch deleted")
+"""Of its undoing."""
+HELD: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "branch": ("POST /github/repos/remit/archive/git/refs", "pause_after_commit"),
+        "image": ("POST /wp-json/wp/v2/media", "pause_after_commit"),
+        "draft": ("POST /wp-json/wp/v2/posts", "pause_after_commit"),
+        "post": ("POST /wp-json/wp/v2/posts/", "pause_after_commit"),
+        "purge": ("POST /cloudflare/client/v4/zones/", "pause_after_commit"),
+        "check": ("POST /healthchecks/api/v3/checks/", "pause_after_commit"),
+        "message": ("SMTP DATA", "hang_after"),
+    }
+)
+"""How a system is made to hold the answer to each of these writes back, once it is done."""
 KILLED: Final = -signal.SIGKILL
 KILLS_MAX: Final = 3
 RANDOM_MAX_S: Final = 3.0
@@ -113,7 +130,6 @@ async def play(name: str, folder: Path, act: Act, judge: Judge, *, version: int 
         words=tuple(scene.words),
         sprung=sprung,
         seconds=time.monotonic() - begun,
-        outside=outside,
     )
 
 
@@ -157,6 +173,18 @@ async def killed_while(match: str, kind: str, this: Round, **more: Any) -> bool:
     await this.scene.until(this.command_id, lambda view, saga: kind in [seen for seen, _ in sandbox.struck()])
     await asyncio.to_thread(first.end)
     sandbox.clear()
+    return first.exit_code == KILLED
+
+
+async def all_killed_while(match: str, kind: str, this: Round) -> bool:
+    """The sandbox holds the answer back at that request; worker and systems die together; the systems come back."""
+    sandbox = this.scene.sandbox
+    sandbox.arm(match, kind)
+    first = this.hire()
+    await this.scene.until(this.command_id, lambda view, saga: kind in [seen for seen, _ in sandbox.struck()])
+    await asyncio.to_thread(first.end)
+    await asyncio.to_thread(sandbox.die)
+    await asyncio.to_thread(sandbox.rise)
     return first.exit_code == KILLED
 
 

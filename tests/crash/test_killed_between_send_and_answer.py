@@ -7,10 +7,9 @@ from typing import Final
 import pytest
 
 from tests.crash.child import Place, Trap
-from tests.crash.rounds import Act, killed_at, killed_while, play
+from tests.crash.rounds import HELD, WRITES, Act, all_killed_while, killed_at, killed_while, play
 from tests.stage.judging import AT_ONCE, all_right, play_all, published_once
 
-WRITES: Final = ("branch", "image", "draft", "row", "post", "purge", "check", "row again", "message")
 LATER_WRITES: Final = ("branch", "image", "draft", "row", "update", "purge", "check", "row again", "trash", "message")
 """Of a second version."""
 OTHERWISE: Final = ("draft", "update", "row again", "trash", "message")
@@ -70,6 +69,18 @@ async def test_a_worker_killed_while_a_system_works_or_holds_its_answer_back_rep
     }
     reports = await play_all(
         [partial(play, name, tmp_path / name, act, published_once) for name, act in acts.items()], AT_ONCE
+    )
+    all_right(reports)
+    assert all(report.sprung for report in reports)
+
+
+async def test_worker_and_systems_killed_together_after_a_write_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+    """The others are in the table of `python -m tests.matrix`."""
+    reports = await play_all(
+        [
+            partial(play, what, tmp_path / what, partial(all_killed_while, *HELD[what]), published_once)
+            for what in ("draft", "post", "message")
+        ]
     )
     all_right(reports)
     assert all(report.sprung for report in reports)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.rounds import play, stopped_at
-from tests.crash.test_killed_between_send_and_answer import WRITES
+from tests.crash.rounds import WRITES, play, stopped_at
 from tests.stage.judging import all_right, play_all, published_once
 
 

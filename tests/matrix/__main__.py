@@ -4,19 +4,34 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from tests.crash.child import Place, Trap
+from tests.crash.rounds import (
+    HELD,
+    UNDOING,
+    WRITES,
+    Act,
+    all_killed_while,
+    killed_at,
+    killed_while,
+    killed_while_unwinding,
+)
+from tests.crash.rounds import play as play_killed
 from tests.matrix.cases import EDGE, FAULTS, HOOK_CASES, MAIL_CASES, PLACES, SPECIAL, broken_promise, play
 from tests.matrix.interruptions import PLACES as STEPS
 from tests.matrix.interruptions import TABLE, cells, played
-from tests.stage.judging import Report, play_all
+from tests.stage.judging import Judge, Report, play_all, published_once, unwound
 
 
 async def grid(folder: Path, at_once: int) -> str:
     """Faults × places; `right`, `WRONG`, or `-` where the fault met no request. What was wrong follows below."""
     rounds = [
-        partial(play, f"{place.name}: {fault.name}", folder / f"{place.name}{fault.name}", fault, place)
+        _surely(f"{place.name}: {fault.name}", play, folder / f"{place.name}{fault.name}", fault, place)
         for fault in FAULTS
         for place in (*PLACES, *EDGE)
     ]
@@ -32,13 +47,41 @@ async def grid(folder: Path, at_once: int) -> str:
 async def others(folder: Path, at_once: int) -> str:
     """Mail, webhooks, renames, repeated requests and the broken promise: one line each."""
     mail = [
-        partial(play, f"{c.step}: {c.name}", folder / f"{c.step}{c.name}", c.fault, c.place, c.judge)
+        _surely(f"{c.step}: {c.name}", play, folder / f"{c.step}{c.name}", c.fault, c.place, c.judge)
         for c in (*MAIL_CASES, *HOOK_CASES)
     ]
-    special = [partial(play, name, folder / name, *case) for name, case in SPECIAL.items()]
+    special = [_surely(name, play, folder / name, *case) for name, case in SPECIAL.items()]
     reports = await play_all([*mail, *special], at_once)
     reports.append(await broken_promise(folder / "broken", lambda view, saga: view.state == "AWAITING_APPROVAL"))
     return "\n".join(report.line for report in reports)
+
+
+async def killed(folder: Path, at_once: int) -> str:
+    """Deaths × writes: the worker's around the write, the worker's while the system works, everybody's."""
+    rows: list[tuple[str, dict[str, Callable[[], Awaitable[Report]]]]] = []
+    for place, said in ((Place.FENCED, "killed before it is sent"), (Place.ANSWERED, "killed with the answer")):
+        traps = {what: partial(killed_at, Trap(place=place, number=n)) for n, what in enumerate(WRITES)}
+        undoing = {what: partial(killed_while_unwinding, Trap(place=place, number=n)) for n, what in enumerate(UNDOING)}
+        rows.append((said, _rounds(folder, said, traps, published_once) | _rounds(folder, said, undoing, unwound)))
+    for act, said in ((killed_while, "killed while it is answered"), (all_killed_while, "all killed meanwhile")):
+        acts = {what: partial(act, *held) for what, held in HELD.items()}
+        rows.append((said, _rounds(folder, said, acts, published_once)))
+    reports = await play_all([each for _, row in rows for each in row.values()], at_once)
+    told, width = iter(reports), max(len(said) for said, _ in rows)
+    lines = [" " * width + "".join(f"  {what:>14s}" for what in (*WRITES, *UNDOING))]
+    for said, row in rows:
+        words = {what: _word(next(told)) for what in row}
+        lines.append(f"{said:{width}s}" + "".join(f"  {words.get(what, '-'):>14s}" for what in (*WRITES, *UNDOING)))
+    return "\n".join([*lines, *(report.line for report in reports if report.wrong)])
+
+
+def _rounds(
+    folder: Path, said: str, acts: Mapping[str, Act], judge: Judge
+) -> dict[str, Callable[[], Awaitable[Report]]]:
+    return {
+        what: _surely(f"{said}: {what}", play_killed, folder / f"{said}{what}".replace(" ", "_"), act, judge)
+        for what, act in acts.items()
+    }
 
 
 async def interrupted(folder: Path) -> str:
@@ -61,6 +104,20 @@ async def interrupted(folder: Path) -> str:
     return "\n".join([*lines, *wrong])
 
 
+def _surely(name: str, play_it: Callable[..., Awaitable[Report]], *how: Any) -> Callable[[], Awaitable[Report]]:
+    """A case that does not come to its end is wrong, and the others go on."""
+
+    async def played_or_wrong() -> Report:
+        begun = time.monotonic()
+        try:
+            return await play_it(name, *how)
+        except (AssertionError, OSError) as error:
+            said = f"{type(error).__name__}: {error}"
+            return Report(name=name, wrong=(said,), words=(), sprung=False, seconds=time.monotonic() - begun)
+
+    return played_or_wrong
+
+
 def _word(report: Report) -> str:
     if report.wrong:
         return "WRONG"
@@ -76,6 +133,7 @@ def main() -> int:
         (
             asyncio.run(grid(folder / "grid", at_once)),
             asyncio.run(others(folder / "others", at_once)),
+            asyncio.run(killed(folder / "killed", at_once)),
             asyncio.run(interrupted(folder / "interrupted")),
         )
     )

@@ -46,6 +46,7 @@ def test_a_new_home_is_healthy_and_no_secret_of_it_is_shown(desk: Desk) -> None:
     assert (desk.home / "secrets" / "blog.password").read_text().strip() not in shown
 
 
+@pytest.mark.behaviour("people.first-look")
 def test_people_are_told_what_is_not_as_it_should_be_and_of_the_rest_that_it_was_looked_at(desk: Desk) -> None:
     symptoms = desk.remit("doctor", "--offline").document["symptoms"]
     lines = desk.remit("doctor", "--offline", as_json=False).stdout.splitlines()

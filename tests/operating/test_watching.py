@@ -63,6 +63,7 @@ async def test_forever_goes_on_until_the_time_is_over(world: World, office: Desk
     assert " APPROVED " in done.stdout
 
 
+@pytest.mark.behaviour("people.first-look")
 async def test_people_are_told_what_was_decided_sent_and_seen_and_programs_everything(
     world: World, office: Desk
 ) -> None:

@@ -41,7 +41,6 @@ class Report:
     words: tuple[str, ...]
     sprung: bool
     seconds: float
-    outside: Outside
 
     @property
     def line(self) -> str:

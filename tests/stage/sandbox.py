@@ -125,9 +125,25 @@ class SandboxProcess:
             plugin=False,
             front=True,
         )
-        self._process = Forked(sandbox_main, arguments, log=folder / "sandbox.log")
-        wait_until(lambda: ready.exists() or not self._process.is_alive, "the sandbox is ready")
-        assert ready.exists(), (folder / "sandbox.log").read_text()
+        self._arguments, self._ready = arguments, ready
+        self._process = self._started()
+
+    def _started(self) -> Forked:
+        """A process that answers."""
+        log = self._folder / "sandbox.log"
+        process = Forked(sandbox_main, self._arguments, log=log)
+        wait_until(lambda: self._ready.exists() or not process.is_alive, "the sandbox is ready")
+        assert self._ready.exists(), log.read_text()
+        return process
+
+    def die(self) -> None:
+        """SIGKILL, whatever it is doing; what it has committed stays."""
+        self._process.end()
+
+    def rise(self) -> None:
+        """The same systems again, at the same addresses. No fault is armed any more."""
+        self._ready.unlink()
+        self._process = self._started()
 
     def arm(self, match: str, kind: str, **more: Any) -> None:
         """Arm a fault (`adapters.sandbox.faults`)."""
