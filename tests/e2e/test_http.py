@@ -221,7 +221,8 @@ def test_the_address_must_be_one_that_can_be_named(home: Home) -> None:
 def test_a_port_that_is_taken_is_said(home: Home) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         refused = home.remit("serve", "--http", "--port", str(taken.getsockname()[1]))
-    assert (refused.code, refused.document["error"]["code"]) == (1, "os_error")
+    assert (refused.code, refused.document["error"]["code"]) == (1, "address_in_use")
+    assert "--port" in refused.document["error"]["fix"]
 
 
 def test_no_secret_reaches_the_log_of_a_gateway(shared: Home) -> None:
