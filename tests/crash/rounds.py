@@ -130,6 +130,7 @@ async def play(name: str, folder: Path, act: Act, judge: Judge, *, version: int 
         words=tuple(scene.words),
         sprung=sprung,
         seconds=time.monotonic() - begun,
+        outside=outside,
     )
 
 

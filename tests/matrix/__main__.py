@@ -26,6 +26,7 @@ from tests.matrix.cases import EDGE, FAULTS, HOOK_CASES, MAIL_CASES, PLACES, SPE
 from tests.matrix.interruptions import PLACES as STEPS
 from tests.matrix.interruptions import TABLE, cells, played
 from tests.stage.judging import Judge, Report, play_all, published_once, unwound
+from tests.stage.sandbox import NOTHING
 
 
 async def grid(folder: Path, at_once: int) -> str:
@@ -113,7 +114,8 @@ def _surely(name: str, play_it: Callable[..., Awaitable[Report]], *how: Any) -> 
             return await play_it(name, *how)
         except (AssertionError, OSError) as error:
             said = f"{type(error).__name__}: {error}"
-            return Report(name=name, wrong=(said,), words=(), sprung=False, seconds=time.monotonic() - begun)
+            seconds = time.monotonic() - begun
+            return Report(name=name, wrong=(said,), words=(), sprung=False, seconds=seconds, outside=NOTHING)
 
     return played_or_wrong
 

@@ -193,6 +193,7 @@ async def play(name: str, folder: Path, fault: Fault, place: Place, judge: Judge
         words=tuple(scene.words),
         sprung=any(kind == fault.kind for kind, _ in struck),
         seconds=time.monotonic() - begun,
+        outside=outside,
     )
 
 
@@ -402,4 +403,5 @@ async def broken_promise(folder: Path, reached: Callable[[CommandView, Saga], bo
         words=tuple(scene.words),
         sprung=True,
         seconds=time.monotonic() - begun,
+        outside=outside,
     )

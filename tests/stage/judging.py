@@ -41,6 +41,7 @@ class Report:
     words: tuple[str, ...]
     sprung: bool
     seconds: float
+    outside: Outside
 
     @property
     def line(self) -> str:

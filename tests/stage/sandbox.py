@@ -107,6 +107,10 @@ class Outside:
         return {status: statuses.count(status) for status in sorted(set(statuses))}
 
 
+NOTHING: Final = Outside(branches=(), commits=0, pulls=(), posts=(), images=(), rows=(), mails=(), writes={})
+"""What is there where nobody could look."""
+
+
 class SandboxProcess:
     """Started on the ports that the home's configuration names; its state lies in the home."""
 
