@@ -1,4 +1,4 @@
-"""`python -m tests.matrix`: play every case and print the matrix as a table."""
+"""`python -m tests.matrix`: play every case and print the matrix as a table; each case also on stderr as it ends."""
 
 import argparse
 import asyncio
@@ -111,11 +111,12 @@ def _surely(name: str, play_it: Callable[..., Awaitable[Report]], *how: Any) -> 
     async def played_or_wrong() -> Report:
         begun = time.monotonic()
         try:
-            return await play_it(name, *how)
+            report = await play_it(name, *how)
         except (AssertionError, OSError) as error:
-            said = f"{type(error).__name__}: {error}"
-            seconds = time.monotonic() - begun
-            return Report(name=name, wrong=(said,), words=(), sprung=False, seconds=seconds, outside=NOTHING)
+            said, seconds = f"{type(error).__name__}: {error}", time.monotonic() - begun
+            report = Report(name=name, wrong=(said,), words=(), sprung=False, seconds=seconds, outside=NOTHING)
+        print(report.line, file=sys.stderr, flush=True)
+        return report
 
     return played_or_wrong
 
