@@ -24,7 +24,7 @@ class EngineSettings:
     sweep_s: float = 1.0
     relay_s: float = 0.2
     slots: int = 256
-    sweep_batch: int = 200
+    sweep_batch: int = 10_000
     absent_fresh_s: float = 5.0
     looks: RetryPolicy = RetryPolicy(attempts_max=12, base_s=0.5, cap_s=60.0)
     held_poll_s: float = 5.0

@@ -61,6 +61,7 @@ class Worker:
         self._slots = asyncio.Semaphore(settings.slots)
         self._driving: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
+        self._announced: dict[str, float] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.env = Env(
             store=store,
@@ -122,6 +123,7 @@ class Worker:
     async def _consume(self) -> None:
         while True:
             root_id = await self._bus.next()
+            self._announced.pop(root_id, None)
             if root_id in self._driving:
                 self._again.add(root_id)
                 continue
@@ -169,17 +171,25 @@ class Worker:
         await self._store.transact(lambda conn: outbox.mark_sent(conn, numbers, self._clock.now_ms()))
 
     async def sweep(self) -> None:
-        """Find whatever is due, and share which systems take no requests now."""
+        """Find whatever is due, all of it after a start, and share which systems take no requests now.
+
+        What was announced and waits for a slot is not announced again before the bus may be taken to have lost it, and
+        while many wait nothing more is looked for: a backlog is worked off at the pace of the slots.
+        """
+        lost_at = self._clock.awake_s() - self._settings.lease_s
+        self._announced = {root_id: at for root_id, at in self._announced.items() if at > lost_at}
+        batch = 0 if len(self._announced) > self._settings.sweep_batch // 2 else self._settings.sweep_batch
         now, known = self._clock.now_ms(), self.env.catalog.known
         news = self.env.pace.news()
         if news:
             await self._store.transact(lambda conn: pauses.note(conn, news))
 
         def look(conn: Connection) -> tuple[tuple[str, ...], dict[str, Closed]]:
-            return due_roots(conn, now, self._settings.sweep_batch, known), pauses.in_force(conn, now)
+            return due_roots(conn, now, batch, known), pauses.in_force(conn, now)
 
         due, closed = await self._store.hot(look)
         self.env.pace.share(closed)
         for root_id in due:
-            if root_id not in self._driving:
+            if root_id not in self._driving and root_id not in self._announced:
+                self._announced[root_id] = self._clock.awake_s()
                 self._bus.publish(root_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-WAITING_MAX: Final = 10_000
+WAITING_MAX: Final = 20_000
 
 
 class MemoryBus:

@@ -61,6 +61,7 @@ def judge(conn: Connection, at: Schedule) -> tuple[str, ...]:
             _turned_back(at, saga)
     if at.scenario.kind.honest:
         _updates(at)
+        _versions(at, sagas)
     return tuple(f"{saga.root.state} {saga.root.ending or ''} {saga.root.blockers}".strip() for saga in sagas)
 
 
@@ -194,6 +195,16 @@ def _updates(at: Schedule) -> None:
             not between or _unseen(at, effect),
             f"post {effect.key} was changed by a person before it was written over",
         )
+
+
+def _versions(at: Schedule, sagas: list[Saga]) -> None:
+    """No version is written over a later one."""
+    version = {a.request_digest: saga.root.object_version for saga in sagas for a in saga.attempts}
+    newest = 0
+    for effect in at.world.effects("publish"):
+        written = version.get(effect.digest, 0)
+        at.witness.expect(Law.NO_LOST_UPDATE, written >= newest, f"version {written} was written over version {newest}")
+        newest = max(newest, written)
 
 
 # -- commands --------------------------------------------------------------------------------------------------------

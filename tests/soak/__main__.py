@@ -1,5 +1,6 @@
-"""`python -m tests.soak`: the long proofs with real processes. Prints a table; the exit status is 1 when one was wrong.
+"""`python -m tests.soak`: the long proofs. Prints tables; the exit status is 1 when something was wrong.
 
+mutants each broken law in the simulation, until a checker notices it
 crash   workers killed at every commit of a publication and of its undoing, around every write, stopped, and killed at
         random instants, until the number of rounds is reached. At the end the effects are counted in the systems:
         duplicates (more than one for a version), lost (acknowledged and not there), stuck (not at rest in time)
@@ -19,6 +20,7 @@ from typing import Final
 
 from tests.crash.child import Place, Trap
 from tests.crash.rounds import COMMITS, Act, killed_at, killed_at_random, killed_while_unwinding, play, stopped_at
+from tests.soak.mutants import hunt_all, summary
 from tests.soak.tally import Round, tally
 from tests.stage.judging import Judge, published_once, unwound
 
@@ -74,27 +76,42 @@ async def _played(folder: Path, name: str, act: Act, judge: Judge, version: int)
     return Round(version=0 if judge is unwound else version, report=report)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.soak", description="The long proofs with real processes.")
-    commands = parser.add_subparsers(dest="command")
-    crashing = commands.add_parser("crash", help="kill and stop workers, count effects")
-    for one in (parser, crashing):
-        one.add_argument("--rounds", type=int, default=ROUNDS)
-        one.add_argument("--first-seed", type=int, default=1)
-        one.add_argument("--at-once", type=int, default=8)
-    chosen = parser.parse_args()
+def crashed(chosen: argparse.Namespace) -> bool:
+    """Whether every round was right."""
     folder = Path(tempfile.mkdtemp(prefix="remit-soak-"))  # homes of rounds that went wrong stay
     begun, used = time.monotonic(), _cpu_s()
-    rounds = asyncio.run(crash(chosen.rounds, chosen.first_seed, chosen.at_once, folder))
-    counted = tally(rounds)
+    counted = tally(asyncio.run(crash(chosen.rounds, chosen.first_seed, chosen.at_once, folder)))
     print(f"{counted.text}\n{time.monotonic() - begun:.0f} s, {_cpu_s() - used:.0f} s of CPU")
-    return int(not counted.right)
+    return counted.right
+
+
+def hunted(chosen: argparse.Namespace) -> bool:
+    """Whether every mutant was noticed."""
+    noticed = hunt_all(chosen.jobs)
+    print(summary(noticed))
+    return all(one.law is not None for one in noticed)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description="The long proofs; all without a command.")
+    parser.add_argument("command", nargs="?", choices=sorted(PARTS))
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--at-once", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=2)
+    chosen = parser.parse_args()
+    parts = PARTS if chosen.command is None else {chosen.command: PARTS[chosen.command]}
+    right = [part(chosen) for part in parts.values()]  # all of them, whatever the first one showed
+    return int(not all(right))
 
 
 def _cpu_s() -> float:
     """Of this process and of all that it started and that ended."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+PARTS: Final = {"mutants": hunted, "crash": crashed}
 
 
 if __name__ == "__main__":
