@@ -1,9 +1,10 @@
 """`python -m tests.soak`: the long proofs. Prints tables; the exit status is 1 when something was wrong.
 
-mutants each broken law in the simulation, until a checker notices it
-crash   workers killed at every commit of a publication and of its undoing, around every write, stopped, and killed at
-        random instants, until the number of rounds is reached. At the end the effects are counted in the systems:
-        duplicates (more than one for a version), lost (acknowledged and not there), stuck (not at rest in time)
+mutants  each broken law in the simulation, until a checker notices it
+recovery a worker that starts with 10,000 open commands whose writes nobody heard of
+crash    workers killed at every commit of a publication and of its undoing, around every write, stopped, and killed at
+         random instants, until the number of rounds is reached. At the end the effects are counted in the systems:
+         duplicates (more than one for a version), lost (acknowledged and not there), stuck (not at rest in time)
 """
 
 import argparse
@@ -21,6 +22,7 @@ from typing import Final
 from tests.crash.child import Place, Trap
 from tests.crash.rounds import COMMITS, Act, killed_at, killed_at_random, killed_while_unwinding, play, stopped_at
 from tests.soak.mutants import hunt_all, summary
+from tests.soak.recovery import recover
 from tests.soak.tally import Round, tally
 from tests.stage.judging import Judge, published_once, unwound
 
@@ -92,12 +94,20 @@ def hunted(chosen: argparse.Namespace) -> bool:
     return all(one.law is not None for one in noticed)
 
 
+def recovered(chosen: argparse.Namespace) -> bool:
+    """Whether a start with many open commands was as it has to be."""
+    found = asyncio.run(recover(chosen.commands))
+    print(found.text)
+    return found.right
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description="The long proofs; all without a command.")
     parser.add_argument("command", nargs="?", choices=sorted(PARTS))
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=8)
+    parser.add_argument("--commands", type=int, default=10_000)
     parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args()
     parts = PARTS if chosen.command is None else {chosen.command: PARTS[chosen.command]}
@@ -111,7 +121,7 @@ def _cpu_s() -> float:
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
-PARTS: Final = {"mutants": hunted, "crash": crashed}
+PARTS: Final = {"mutants": hunted, "recovery": recovered, "crash": crashed}
 
 
 if __name__ == "__main__":
