@@ -4,7 +4,7 @@ The full size, with times and memory, is a part of the soak (`python -m tests.so
 """
 
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -33,9 +33,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     hot = Store.hot
 
-    async def noted(self: Store, work: object) -> object:
+    async def noted(self: Store, work: Any) -> Any:
         asked.append(getattr(work, "__name__", ""))
-        return await hot(self, work)  # type: ignore[arg-type]
+        return await hot(self, work)
 
     monkeypatch.setattr(Store, "hot", noted)
     return asked

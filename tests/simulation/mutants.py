@@ -429,7 +429,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "M1": _of(sends_before_the_commit, Law.WRITE_AHEAD),
     "M2": _of(takes_a_timeout_for_a_failure, Law.GHOSTS_KNOWN, Law.UNWOUND_IS_TRUE, Law.NO_DUPLICATE),
     "M3": _of(takes_an_error_after_the_body_for_a_refusal, Law.GHOSTS_KNOWN, Law.NO_DUPLICATE, first=45),
-    "M4": _of(takes_an_unreadable_answer_for_success, Law.SUCCESS_IS_TRUE, first=38),
+    "M4": _of(takes_an_unreadable_answer_for_success, Law.SUCCESS_IS_TRUE, first=40),
     "M5": _of(queues_what_is_unknown, Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.MAIL_ONCE),
     "M6": _of(waits_for_no_quiescence, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE, first=45),
     "M7": _of(forgets_the_way_to_the_server, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE, first=78),
