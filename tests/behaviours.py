@@ -96,6 +96,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A used token that its issuer never noted is named by doctor.",
             source="The security rules, section 5, threat 47",
         ),
+        "token.watch": Behaviour(
+            sentence="A watched token is renewed in its file until its decision is spent or closed.",
+            source="The security rules, section 3",
+        ),
         "policy.changed": Behaviour(
             sentence="A change of what judged a command holds it until an operator speaks; any other edit does not.",
             source="The design, law 9",

@@ -115,7 +115,12 @@ async def _issue(
         if not watch:
             return
         shown = replace(shown, host=None)
-        await asyncio.sleep(max(1, int(limits["ttl_s"]) - RENEW_BEFORE_S))
+        await asyncio.sleep(renewed_after_s(limits["ttl_s"]))
+
+
+def renewed_after_s(ttl_s: int) -> float:
+    """Long before a token ends; at half of a short life, because each renewal spends one of the decision's."""
+    return max(ttl_s / 2, ttl_s - RENEW_BEFORE_S)
 
 
 def _check_agent(decision: Decision, agent: str) -> None:

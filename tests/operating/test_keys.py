@@ -10,6 +10,7 @@ import pytest
 from capabilities.jwks import load_key_set
 from capabilities.token import LIFETIME_S_MAX, SKEW_S
 from server.app import SystemClock
+from server.cli.authority import renewed_after_s
 from server.config import load_config
 from server.rotating import OVERLAP_S, known_keys, rotate
 from tests.desk import Desk
@@ -192,3 +193,20 @@ async def test_a_revocation_says_what_it_met(world: World, office: Desk) -> None
     assert [(each["scope"], each["reason"]) for each in told.document["restrictions"]] == [
         ("revoked:decision:dec_1", "left the firm")
     ]
+
+
+@pytest.mark.behaviour("token.watch")
+def test_a_watched_token_is_renewed_until_its_decision_is_spent(desk: Desk) -> None:
+    opened = desk.remit("decision", "open", "--agent", "writer", "--tokens", "2").document["decision_id"]
+    path = desk.home / "tokens" / "watched"
+    words = ("token", "issue", "--agent", "writer", "--decision", opened, "--ttl", "2s", "--out", str(path), "--watch")
+    done = desk.remit(*words, as_json=False)
+    assert (done.code, "budget_exhausted" in done.stderr) == (4, True), done.stderr
+    newest, first = desk.remit("token", "ls").document["tokens"]
+    assert newest["jti"] != first["jti"]
+    assert desk.remit("token", "inspect", str(path)).document["token_id"] == newest["jti"]
+    assert desk.remit("decision", "show", opened).document["tokens"] == "2/2"
+
+
+def test_a_short_token_is_renewed_at_half_of_its_life_and_spends_no_budget_in_a_hurry() -> None:
+    assert [renewed_after_s(ttl_s) for ttl_s in (900, 240, 90, 2)] == [780, 120, 45, 1]
