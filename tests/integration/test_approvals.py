@@ -67,25 +67,25 @@ async def test_another_hash_than_the_one_asked_for_is_refused(world: World) -> N
     assert (await world.settle(command_id)).state == "AWAITING_APPROVAL"
 
 
-@pytest.mark.behaviour("law.four-eyes")
-@pytest.mark.parametrize(
-    "alias",
-    [
-        "agent:writer",
-        "operator:writer",
-        "writer",
-        "operator:Writer",
-        "WRITER",
-        "Agent:WRITER",
-        "mcp-host:desk",
-        "operator:desk",
-        "operator:DESK",
-    ],
+ALIASES = (
+    "agent:writer",
+    "operator:writer",
+    "writer",
+    "operator:Writer",
+    "WRITER",
+    "Agent:WRITER",
+    "mcp-host:desk",
+    "operator:desk",
+    "operator:DESK",
 )
-async def test_nobody_approves_what_they_proposed_whatever_they_call_themselves(world: World, alias: str) -> None:
+
+
+@pytest.mark.behaviour("law.four-eyes")
+async def test_nobody_approves_what_they_proposed_whatever_they_call_themselves(world: World) -> None:
     command_id = await world.until_approval()
-    with pytest.raises(OperationRefused, match="proposer_cannot_approve"):
-        await world.approve(command_id, alias)
+    for alias in ALIASES:
+        with pytest.raises(OperationRefused, match="proposer_cannot_approve"):
+            await world.approve(command_id, alias)
     assert (await world.view(command_id)).approval.state == "PENDING"
 
 
