@@ -160,7 +160,7 @@ def rendered(shown: Shown) -> list[RenderableType]:
 def _description(subject: dict[str, Any]) -> str | None:
     text = subject.get("meta_description")
     lost = "meta_description" in subject.get("difference", ())
-    return f"{text} (this site does not keep it)" if text and lost else text
+    return f"{text} (this site does not keep it)" if text and lost else text or None
 
 
 def _image(subject: dict[str, Any]) -> str | None:
