@@ -37,6 +37,8 @@ bench: $(VENV)/.dev ## print measured ratios against the bounds
 
 soak: $(VENV)/.dev ## the long proofs: many simulated schedules, then real processes
 	$(BIN)/remit simulate --seeds $(SEEDS)
+	for world in focus stalled deadly front lying; do \
+	  $(BIN)/python -m execution.simulation $$(( $(SEEDS) / 20 )) 0 1 $$world; done
 	$(BIN)/python -m tests.matrix
 	$(BIN)/python -m tests.soak
 
