@@ -3,7 +3,8 @@
 Used on everything that was signed elsewhere or read from a file: token headers, payloads, key sets. Refused are what
 two parsers could read differently or what costs more than it carries: encodings other than UTF-8, byte order marks,
 duplicate members, NaN, Infinity, fractions and exponents (unless asked for), integers beyond ±(2^53−1) (RFC 7493
-§2.2), lone surrogates, nesting deeper than a limit, and input beyond a size. Work is linear in the input.
+§2.2), lone surrogates, nesting deeper than a limit, more values than a limit, and input beyond a size. Work is linear
+in the input, and what costs much for each byte (values, each of which becomes an object) is bounded before any is made.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 
 BYTES_MAX: Final = 65_536
 DEPTH_MAX: Final = 32
+VALUES_MAX: Final = 10_000
 INTEGER_MAX: Final = 2**53 - 1
 _INTEGER_CHARS_MAX: Final = len(str(-INTEGER_MAX))
 _FLOAT_CHARS_MAX: Final = 64
 
-# Consumes whole strings (closed or not) so that brackets inside them are not counted; possessive, hence linear.
-_STRING_OR_BRACKET: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+# Consumes whole strings (closed or not) so that nothing inside them is counted; possessive, hence linear.
+_STRING_OR_MARK: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
 _SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -32,12 +34,17 @@ class StrictJsonError(ValueError):
 
 
 def loads(
-    raw: bytes, *, bytes_max: int = BYTES_MAX, depth_max: int = DEPTH_MAX, allow_floats: bool = False
+    raw: bytes,
+    *,
+    bytes_max: int = BYTES_MAX,
+    depth_max: int = DEPTH_MAX,
+    values_max: int = VALUES_MAX,
+    allow_floats: bool = False,
 ) -> JsonValue:
     """Parse `raw` or raise StrictJsonError. Numbers with a fraction or exponent pass only with `allow_floats`."""
     if len(raw) > bytes_max:
         raise StrictJsonError("too large")
-    _check_depth(raw, depth_max)
+    _check_structure(raw, depth_max, values_max)
     try:
         text = raw.decode("utf-8")
         value: JsonValue = json.loads(
@@ -72,16 +79,22 @@ def canonical(value: JsonValue) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
 
 
-def _check_depth(raw: bytes, depth_max: int) -> None:
-    depth = 0
-    for match in _STRING_OR_BRACKET.finditer(raw):
+def _check_structure(raw: bytes, depth_max: int, values_max: int) -> None:
+    """Whatever opens or is set off by a comma is a value, and few more are possible."""
+    depth, values = 0, 1
+    for match in _STRING_OR_MARK.finditer(raw):
         first = raw[match.start()]
         if first in b"[{":
             depth += 1
+            values += 1
         elif first in b"]}":
             depth -= 1
+        elif first in b",":
+            values += 1
         if not 0 <= depth <= depth_max:
             raise StrictJsonError("nested too deeply, or not JSON")
+        if values > values_max:
+            raise StrictJsonError("too many values")
 
 
 def _unique_members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -41,7 +41,6 @@ from server.errors import (
 TOKENS_COUNTED_MAX: Final = 1_024
 QUERY_WINDOW_S: Final = 900.0
 TOKENS_BURNT_MAX: Final = 8
-STRINGS_SEARCHED_MAX: Final = 20_000
 STRANGERS_FILED_MAX: Final = 600
 """Refusal rows for callers whom no token proves, in QUERY_WINDOW_S: whoever reaches a port must not fill the disk."""
 
@@ -363,12 +362,11 @@ def proposer_of(capability: Capability, detail: AuthorizationDetail) -> Proposer
 
 
 def find_in(value: Any) -> Iterator[str]:
-    """Every token in any text of a JSON value, keys included. Iterative, and bounded in the number of texts."""
-    waiting, searched = [value], 0
-    while waiting and searched < STRINGS_SEARCHED_MAX:
+    """Every token in any text of a JSON value, keys included. Iterative; a message holds a bounded number of values."""
+    waiting = [value]
+    while waiting:
         item = waiting.pop()
         if isinstance(item, str):
-            searched += 1
             yield from (found.raw for found in find_credentials(item))
         elif isinstance(item, Mapping):
             waiting += [*item.keys(), *item.values()]

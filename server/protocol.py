@@ -32,6 +32,8 @@ from server.tools import INSTRUCTIONS, Answer, Call, Tools, ToolText
 
 MESSAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 MESSAGE_DEPTH_MAX: Final = 2 * NESTING_MAX
+MESSAGE_VALUES_MAX: Final = 5_000
+"""Each value costs every later pass over the message far more than its bytes; no call needs a tenth of these."""
 ID_CHARS_MAX: Final = 128
 TOOLS_FRESH_MS: Final = 60_000
 LIST_TOOLS: Final = "tools/list"
@@ -96,7 +98,13 @@ def server_of(version: str, listing: Listing, calling: Calling) -> Server[Any]:
 def parse_message(raw: bytes) -> Message:
     """One JSON-RPC message. Raises GatewayRefused: not_json, batch_not_supported, not_a_message."""
     try:
-        value = strict_json.loads(raw, bytes_max=MESSAGE_BYTES_MAX, depth_max=MESSAGE_DEPTH_MAX, allow_floats=True)
+        value = strict_json.loads(
+            raw,
+            bytes_max=MESSAGE_BYTES_MAX,
+            depth_max=MESSAGE_DEPTH_MAX,
+            values_max=MESSAGE_VALUES_MAX,
+            allow_floats=True,
+        )
     except StrictJsonError as error:
         raise GatewayRefused(refusal("not_json", fix=f"Send one JSON-RPC message as strict JSON ({error}).")) from None
     if isinstance(value, list):

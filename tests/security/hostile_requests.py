@@ -218,6 +218,10 @@ def _bodies() -> Iterator[Row]:
         "a lone surrogate": MESSAGE.replace(b"query", b"\\ud800"),
         "10,000 brackets": b"[" * 10_000 + b"]" * 10_000,
         "10,000 objects": b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+        "100,000 values": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":[' + b"[]," * 100_000 + b"0]}}",
+        "100,000 members": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{'
+        + b",".join(b'"%d":0' % number for number in range(100_000))
+        + b"}}",
         "deep parameters": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":' + b"[" * 100 + b"]" * 100 + b"}}",
     }
     for name, body in wrong.items():
@@ -295,6 +299,8 @@ def _calls() -> Iterator[Row]:
     yield _row("a token in an argument", 200, "credential_in_arguments", tool_call(cursor="{other}"))
     meta = {**GOOD, "params": {**GOOD["params"], "_meta": {"token": "{other}"}}}
     yield _row("a token in _meta", 200, "credential_in_arguments", meta)
+    crowd = {**GOOD, "params": {**GOOD["params"], "_meta": {"token": "{other}", "crowd": ["a"] * 4_000}}}
+    yield _row("a token before a crowd", 200, "credential_in_arguments", crowd)
     absent: dict[str, Any] = {
         "tools/approve": {},
         "resources/read": {"uri": "file:///etc/passwd"},

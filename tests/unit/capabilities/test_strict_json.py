@@ -92,6 +92,18 @@ def test_an_object_is_asked_for_and_nothing_else_given() -> None:
         load_object(b"[]")
 
 
+@pytest.mark.parametrize("unit", [b"[],", b"1,", b'"a",', b"{},", b'[["a"]],'])
+def test_more_values_than_wanted_are_refused_before_any_is_made(unit: bytes) -> None:
+    def listed(count: int) -> bytes:
+        return b"[" + (unit * count).removesuffix(b",") + b"]"
+
+    assert loads(listed(1_000))
+    with pytest.raises(StrictJsonError, match="too many values"):
+        loads(listed(10), values_max=9)
+    with pytest.raises(StrictJsonError, match="too many values"):
+        loads(listed(300_000), bytes_max=4_000_000)
+
+
 @pytest.mark.parametrize("unit", [b'"', b'\\"', b"[", b"]", b'"\\', b"{", b'"a\\"'])
 def test_a_megabyte_made_to_slow_the_depth_check_is_refused_in_bounded_time(unit: bytes) -> None:
     began = time.process_time()
