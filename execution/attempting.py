@@ -31,10 +31,11 @@ from execution.core.transitions import Trigger
 from execution.drive import Drive, Env, LeaseLost
 from execution.gates import fence_refused
 from execution.ports import Clock, Ports
-from execution.store.errors import FenceRefused, Refusal, Stale, StoreError
+from execution.store.errors import FenceRefused, Refusal, Stale, StoreError, StoreUnavailable
+from execution.store.meta import mark
 from execution.store.registry import load_saga
 
-log: Final = logging.getLogger("remit.attempting")
+_LOG: Final = logging.getLogger("remit.attempting")
 
 EVIDENCE_TRIES: Final = 50
 """How often a late answer is filed anew because the owner wrote first."""
@@ -146,7 +147,7 @@ async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepare
         return await fence_refused(drive, command_id, refused)
     except TurningBack:
         return await drive.commit(lambda draft: None)
-    if stamp.elapsed_s(env.clock) > SEND_BUDGET_S:
+    if not await _on_record(env, action) or stamp.elapsed_s(env.clock) > SEND_BUDGET_S:
         await _budget_missed(drive, attempt)
         return None
     lateness = Lateness(env.clock, stamp, prepared.bounds.budget_s)
@@ -157,6 +158,17 @@ async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepare
     answer = await drive.keeping(env.performer.send(prepared, action.deadline_s))
     drive.learn(command_id, answer)
     return await _answered(drive, attempt, answer, lateness.late_s)
+
+
+async def _on_record(env: Env, action: Action[Ports]) -> bool:
+    """Whether a journal that is put back to before this fence would be noticed, where looking would not show it."""
+    if action.observe is not None or action.repeat is Repeat.NATURAL:
+        return True
+    try:
+        await mark(env.store)
+    except StoreUnavailable:
+        return False
+    return True
 
 
 async def _first_look(drive: Drive, command_id: str, action: Action[Ports]) -> tuple[Decision, Look | None]:
@@ -245,7 +257,7 @@ def _check_approval(drive: Drive, draft: Draft, approval_id: str | None) -> None
         return
     why = invalid(approval, draft.saga, drive.env.approvers)
     if why is not None:
-        log.warning("the approval %s of %s does not count: %s", approval.approval_id, approval.root_id, why)
+        _LOG.warning("the approval %s of %s does not count: %s", approval.approval_id, approval.root_id, why)
         raise FenceRefused(Refusal.APPROVAL_INVALID, (why,))
 
 

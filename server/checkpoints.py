@@ -36,7 +36,7 @@ from execution.checkpoint import (
 )
 from execution.core.merkle import Levels
 from execution.inclusion import Included, document_of
-from execution.store import journal
+from execution.store import authority, journal
 from execution.store.connection import Connection
 from execution.store.errors import StoreError
 from server.app import Installation
@@ -243,18 +243,36 @@ class Exporter:
 
 
 async def export_from_time_to_time(at: Installation) -> None:
-    """Until it is cancelled. What cannot be exported is said at every turn, and tried again."""
-    every_s, exporter = at.config.settings.checkpoints.every_s, Exporter(at)
+    """Until it is cancelled. What cannot be exported is said at every turn, and tried again.
+
+    A journal that is not what was signed may have forgotten what it sent: everything is frozen, once, until an operator
+    has looked.
+    """
+    every_s, exporter, frozen = at.config.settings.checkpoints.every_s, Exporter(at), False
     while True:
         try:
             await exporter.turn()
         except JournalContradicts as error:
-            log.error("no checkpoint is signed: %s (`remit verify` tells more)", error)
+            log.error("no checkpoint is signed, and nothing is sent: %s (`remit verify` tells more)", error)
+            frozen = frozen or await _freeze(at)
             exporter = Exporter(at)
             await asyncio.sleep(CONTRADICTED_S)
         except (StoreError, KeyFileError, OSError) as error:
             log.warning("no checkpoint could be exported: %s", getattr(error, "code", None) or error)
         await asyncio.sleep(every_s)
+
+
+async def _freeze(at: Installation) -> bool:
+    """Whether it could be written down."""
+    reason, now_ms = "the journal is not what was signed", at.clock.now_ms()
+    try:
+        await at.store.transact(
+            lambda conn: authority.restrict(conn, authority.FROZEN_ALL, reason=reason, by="remit", now_ms=now_ms)
+        )
+    except StoreError as error:
+        log.warning("the store could not be reached: %s", error.code)
+        return False
+    return True
 
 
 async def _compare(ledger: Ledger, exported: Exported) -> tuple[Contradicted, ...]:

@@ -90,7 +90,7 @@ class Payload:
 class Records(Protocol):
     """What the gateway needs of the store besides intake and status."""
 
-    async def is_revoked(self, scopes: frozenset[RevocationScope]) -> bool: ...
+    async def is_revoked(self, scopes: frozenset[RevocationScope], issued_s: int) -> bool: ...
     async def revoke(self, scope: RevocationScope, reason: str) -> None: ...
     async def file_refusal(self, row: RefusalRow) -> None: ...
     async def payload(self, ref: str) -> Payload | None: ...
@@ -243,7 +243,7 @@ class Gateway:
             raise await self._filed(from_credential(error), None, intent, target) from None
         except KeyFileError as error:
             raise await self._filed(from_token_file(error), None, intent, target) from None
-        if await self._records.is_revoked(scopes_of(capability)):
+        if await self._records.is_revoked(scopes_of(capability), capability.claims.iat):
             raise await self._filed(refusal("revoked"), capability, intent, target)
         return capability
 

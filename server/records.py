@@ -6,6 +6,8 @@ from capabilities.revocation import RevocationScope
 from execution.operations import Operations
 from execution.ports import Clock
 from execution.store import artifacts, authority, refusals
+from execution.store.connection import Connection
+from execution.store.meta import ended_before_ms
 from execution.store.writer import Store
 from server.gateway import BY_HASH, Payload, RefusalRow
 
@@ -19,10 +21,15 @@ class StoreRecords:
         self._store = store
         self._clock = clock
 
-    async def is_revoked(self, scopes: frozenset[RevocationScope]) -> bool:
-        """Whether any of them is in force."""
+    async def is_revoked(self, scopes: frozenset[RevocationScope], issued_s: int) -> bool:
+        """Whether any of them is in force; or what was issued then was spent, or taken back, in a history that this
+        journal does not know."""
         names = tuple(sorted(map(authority.revocation, scopes)))
-        return bool(await self._store.read(lambda conn: authority.in_force(conn, names)))
+
+        def look(conn: Connection) -> bool:
+            return issued_s < ended_before_ms(conn) // 1000 or bool(authority.in_force(conn, names))
+
+        return await self._store.read(look)
 
     async def revoke(self, scope: RevocationScope, reason: str) -> None:
         """In force at the next fence, and at the next call."""

@@ -4,17 +4,19 @@ A store whose history may have gone back or split (a restored backup, a copied h
 believe its own QUEUED and RUNNING. Such a store gets a new incarnation, and `establish` answers `changed=True`: every
 command that is not terminal is in doubt, and quiescence starts anew.
 
-How it is noticed. SQLite: a file beside the database, `<database>.incarnation`, holds the incarnation, the device and
-inode of the database file, and the newest position of the journal at the last `tick`.
+How it is noticed. SQLite: a file beside the database, `<database>.incarnation`, holds the incarnation, the inode of the
+database file, the newest position of the journal, and when it was written. It is written at every `tick`, and before
+anything is sent that cannot be looked for afterwards (`mark`).
 
-* copied home: the copy has another inode than its side file says;
-* restored backup, file replaced: another inode, or the backup's incarnation differs from the side file's;
-* restored backup, written into the same file: the journal ends before the position in the side file;
+* copied home, or both files put back from a backup: the side file was changed at another time than it says (a file's
+  time of change cannot be set);
+* database replaced: another inode, or the backup's incarnation differs from the side file's;
+* database written into the same file: the journal ends before the position in the side file;
 * side file lost or unreadable: nothing can be said, so it counts as changed.
 
 A whole volume that was cloned or set back, side file included, looks unchanged from inside: whoever does that says so
-(`renew`). PostgreSQL: the row itself holds the cluster's system identifier and timeline; a promotion changes the
-timeline, a restore into a new cluster the identifier.
+by removing the side file. PostgreSQL: the row itself holds the cluster's system identifier and timeline; a promotion
+changes the timeline, a restore into a new cluster the identifier.
 
 Safe order: the row is written first and the side file under the same write lock; a crash between the two shows as
 changed once more, never as unchanged.
@@ -22,9 +24,10 @@ changed once more, never as unchanged.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -32,10 +35,13 @@ from sqlalchemy import Connection, insert, select, text, update
 
 from execution.store import schema
 from execution.store.engine import FILE_MODE, database_path
+from execution.store.errors import StoreUnavailable
 from execution.store.journal import last_position
 from execution.store.writer import Store
 
 SIDE_BYTES_MAX: Final = 4096
+WRITTEN_WITHIN_MS: Final = 10_000
+"""How long after it was begun a side file may be in its place: a stalled machine is slow, a backup is older."""
 M: Final = schema.STORE_META
 
 
@@ -52,12 +58,12 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
-    """What the side file holds."""
+    """What the side file holds. written_ms: when it was begun, by the clock of its file system."""
 
     incarnation: str
-    device: int
     inode: int
     position: int
+    written_ms: int = 0
 
 
 async def establish(store: Store, *, installation: str, incarnation: str, now_ms: int) -> Identity:
@@ -70,23 +76,27 @@ async def has_changed(store: Store) -> bool:
     return await store.hot(_has_changed)
 
 
-async def renew(store: Store, *, incarnation: str, now_ms: int) -> None:
-    """A new incarnation because a person says that the history went back or split."""
-    await store.transact(lambda conn: _renew(conn, incarnation, now_ms))
-
-
 async def tick(store: Store, now_ms: int) -> int:
     """Raise the clock's high-water mark and note how far the journal has come; the mark, never lower than before."""
-    high, side = await store.transact(lambda conn: _tick(conn, now_ms))
-    path = database_path(store.engine.url)
-    if path is not None and side is not None:
-        _write_side(path, side)
-    return high
+    return await store.transact(lambda conn: _tick(conn, now_ms))
+
+
+async def mark(store: Store) -> None:
+    """Note how far the journal has come, before something is sent that cannot be looked for: a journal that is put back
+    to before that would send it again. Raises StoreUnavailable when it cannot be noted."""
+    if database_path(store.engine.url) is not None:
+        await store.transact(_mark)
 
 
 def last_tick(conn: Connection) -> int:
     """When a worker last showed a sign of life, in Unix milliseconds."""
     return conn.execute(select(M.c.clock_high_ms)).scalar() or 0
+
+
+def ended_before_ms(conn: Connection) -> int:
+    """When the history that this one may have forgotten a part of was left, 0 when there was none."""
+    row = conn.execute(select(M.c.created_at_ms, M.c.incarnated_at_ms)).first()
+    return row.incarnated_at_ms if row is not None and row.incarnated_at_ms > row.created_at_ms else 0
 
 
 def identity(conn: Connection) -> Identity | None:
@@ -133,11 +143,15 @@ def _renew(conn: Connection, incarnation: str, now_ms: int) -> None:
     _note(conn, incarnation)
 
 
-def _tick(conn: Connection, now_ms: int) -> tuple[int, _Side | None]:
+def _tick(conn: Connection, now_ms: int) -> int:
     conn.execute(update(M).where(M.c.id == 1, M.c.clock_high_ms < now_ms).values(clock_high_ms=now_ms))
-    high, incarnation = conn.execute(select(M.c.clock_high_ms, M.c.incarnation)).one()
-    path = database_path(conn.engine.url)
-    return high, None if path is None else _side_now(conn, path, incarnation)
+    _mark(conn)
+    return last_tick(conn)
+
+
+def _mark(conn: Connection) -> None:
+    """Under the write lock, so that no process notes less than another did before."""
+    _note(conn, conn.execute(select(M.c.incarnation)).scalar_one())
 
 
 def _unchanged(conn: Connection, found: Identity) -> bool:
@@ -150,9 +164,16 @@ def _unchanged(conn: Connection, found: Identity) -> bool:
     now = _side_now(conn, path, found.incarnation)
     return (
         side is not None
-        and (side.incarnation, side.device, side.inode) == (now.incarnation, now.device, now.inode)
+        and (side.incarnation, side.inode) == (now.incarnation, now.inode)
         and side.position <= now.position
+        and _in_its_place(path, side)
     )
+
+
+def _in_its_place(database: Path, side: _Side) -> bool:
+    """Whether nobody put that side file there later than it was written."""
+    changed_ms = _side_path(database).stat().st_ctime_ns // 1_000_000
+    return abs(changed_ms - side.written_ms) <= WRITTEN_WITHIN_MS
 
 
 def _cluster(conn: Connection) -> str:
@@ -174,14 +195,17 @@ def _side_path(database: Path) -> Path:
 
 
 def _side_now(conn: Connection, path: Path, incarnation: str) -> _Side:
-    status = path.stat()
-    return _Side(incarnation=incarnation, device=status.st_dev, inode=status.st_ino, position=last_position(conn))
+    return _Side(incarnation=incarnation, inode=path.stat().st_ino, position=last_position(conn))
 
 
 def _note(conn: Connection, incarnation: str) -> None:
     path = database_path(conn.engine.url)
-    if path is not None:
+    if path is None:
+        return
+    try:
         _write_side(path, _side_now(conn, path, incarnation))
+    except OSError as error:
+        raise StoreUnavailable(f"the file beside the journal: {errno.errorcode.get(error.errno or 0, 'EIO')}") from None
 
 
 def _read_side(database: Path) -> _Side | None:
@@ -200,7 +224,8 @@ def _write_side(database: Path, side: _Side) -> None:
     fresh = path.with_name(path.name + ".new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(json.dumps(asdict(side)).encode())
+        begun = replace(side, written_ms=os.fstat(descriptor).st_mtime_ns // 1_000_000)
+        file.write(json.dumps(asdict(begun)).encode())
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)

@@ -117,7 +117,7 @@ def _history(changed: bool, at: Installation) -> Symptom:
     detail = f"{at.identity.installation}, incarnation {at.identity.incarnation}"
     if not changed:
         return Symptom(code="history_unbroken", detail=detail)
-    fix = "The journal was copied or restored: the next start puts every unfinished command in doubt and asks people."
+    fix = "The journal was copied or restored: the next start freezes everything and puts what is unfinished in doubt."
     return Symptom(code="history_changed", severity=Severity.WARNING, detail=detail, fix=fix)
 
 

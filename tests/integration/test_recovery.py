@@ -1,6 +1,7 @@
 """Whatever ends a process, a lease or a history: nothing is sent again that may have happened, and nothing is lost."""
 
 import asyncio
+import json
 import shutil
 import sqlite3
 from dataclasses import replace
@@ -17,9 +18,11 @@ from execution.intake import Intake
 from execution.orchestrator import drive_saga
 from execution.recovery import doubt_everything
 from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
+from execution.store import authority
 from server.app import SystemClock, Ulids, opened
 from server.config import load_config
 from server.home import create_home
+from server.records import StoreRecords
 from tests.integration.passage import CREATE, PUBLISH, PURGE, RECORD, STAGE
 from tests.integration.world import PROPOSER, World, eventually, proposal, world_at
 
@@ -148,6 +151,16 @@ async def test_a_copied_journal_asks_people_and_sends_nothing(world: World, appr
     assert view.phase == "POST_PIVOT"
 
 
+async def test_a_message_leaves_only_after_the_journal_would_be_missed_if_it_were_put_back(world: World) -> None:
+    command_id = await world.until_approval(proposal(notify=["team"]))
+    await world.approve(command_id)
+    assert (await world.settle(command_id)).state == "SUCCESS"
+    noted = json.loads(await asyncio.to_thread(Path(f"{world.database}.incarnation").read_text))["position"]
+    with sqlite3.connect(world.database) as conn:
+        fenced = "SELECT max(position) FROM events WHERE type = 'FENCED'"
+        assert noted >= conn.execute(fenced).fetchone()[0]
+
+
 async def test_a_restored_journal_adopts_what_was_published_after_the_backup(world: World) -> None:
     command_id = await world.until_approval()
     await world.approve(command_id)
@@ -214,7 +227,8 @@ async def test_a_check_that_kills_its_worker_again_and_again_is_quarantined(worl
         replace(part, check=kills) if isinstance(part, CheckGate) else part for part in SEO_ARTICLE_PUBLISH_V1.parts
     )
     env = world.first.worker.env
-    poisoned = Catalog([], [replace(SEO_ARTICLE_PUBLISH_V1, parts=parts)])
+    intent = env.catalog.intents[SEO_ARTICLE_PUBLISH_V1.intent]
+    poisoned = Catalog([replace(intent, definition=replace(SEO_ARTICLE_PUBLISH_V1, parts=parts))])
     world.first.worker.env = replace(env, catalog=poisoned)
     command_id = await world.accepted()
     for _ in range(world.settings.claims_max + 2):
@@ -300,6 +314,7 @@ async def test_a_copied_home_is_put_in_doubt_when_it_is_opened_and_the_original_
         intake = Intake(at.store, at.catalog, clock, at.ids, at.engine)
         command_id = (await intake.propose(proposal(), PROPOSER)).command_id
     shutil.copytree(home, tmp_path / "copy")
+    issued_s = clock.now_ms() // 1000 - 60
 
     async def states(where: Path) -> set[str]:
         async with opened(load_config(where)) as at:
@@ -307,6 +322,14 @@ async def test_a_copied_home_is_put_in_doubt_when_it_is_opened_and_the_original_
             assert saga is not None
             return {row.state for row in saga.members if row.kind is Kind.STEP}
 
+    async def stands(where: Path) -> tuple[list[str], bool]:
+        """What is frozen, and whether a token of before is refused."""
+        async with opened(load_config(where)) as at:
+            frozen = [each.scope for each in await at.store.read(authority.restrictions)]
+            return frozen, await StoreRecords(at.store, clock).is_revoked(frozenset(), issued_s)
+
     assert await states(home) == {State.AUTHORIZED}
     assert await states(tmp_path / "copy") == {State.OUTCOME_UNKNOWN}
     assert await states(tmp_path / "copy") == {State.OUTCOME_UNKNOWN}
+    assert await stands(tmp_path / "copy") == (["freeze:all"], True)
+    assert await stands(home) == ([], False)

@@ -14,12 +14,21 @@ import pytest
 
 from capabilities.errors import KeyFileError
 from execution.core.events import GENESIS, chain_hash
+from execution.store import authority
 from server.app import opened
-from server.checkpoints import Exporter, JournalContradicts, read_checking_key, read_exported, signing_key
+from server.checkpoints import (
+    Exporter,
+    JournalContradicts,
+    export_from_time_to_time,
+    read_checking_key,
+    read_exported,
+    signing_key,
+)
 from server.config import load_config
 from tests.desk import Desk
-from tests.integration.world import World, proposal
+from tests.integration.world import World, eventually, proposal
 
+FROZEN = [("freeze:all", "remit")]
 CONFIGURED = '[checkpoints]\nfile = "elsewhere/journal.notes"\npublic_file = "elsewhere/journal.pub"\n[site.blog]\n'
 
 
@@ -283,5 +292,12 @@ async def test_nothing_is_signed_over_a_journal_that_contradicts_the_last_checkp
             conn.commit()
         with pytest.raises(JournalContradicts):
             await Exporter(at).turn()
+        exporting = asyncio.create_task(export_from_time_to_time(at))
+
+        async def stopped() -> bool:
+            return [(each.scope, each.by) for each in await at.store.read(authority.restrictions)] == FROZEN
+
+        await eventually(stopped, "everything is frozen")
+        exporting.cancel()
     file = office.home / "elsewhere" / "journal.notes"
     assert file.read_text().count("\ntime ") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from pathlib import Path
 
@@ -66,6 +67,37 @@ def test_a_backup_written_into_the_same_file_is_noticed(database: Path) -> None:
         file.write(backup)
         file.truncate()
     assert database.stat().st_ino == inode
+    assert asyncio.run(_start(database, 3)).changed
+
+
+def test_a_backup_of_both_files_put_back_over_them_is_noticed(database: Path) -> None:
+    side = database.with_name("journal.db.incarnation")
+    asyncio.run(_start(database, 1, "cmd_a"))
+    held = json.loads(side.read_text())
+    an_hour_old = json.dumps({**held, "written_ms": held["written_ms"] - 3_600_000})
+    backup = database.read_bytes()
+    asyncio.run(_start(database, 2, "cmd_b"))
+    inodes = database.stat().st_ino, side.stat().st_ino
+    database.write_bytes(backup)
+    side.write_text(an_hour_old)
+    assert (database.stat().st_ino, side.stat().st_ino) == inodes
+    assert asyncio.run(_start(database, 3)).changed
+    assert not asyncio.run(_start(database, 4)).changed
+
+
+async def _start_and_mark(database: Path, root: str) -> None:
+    store = open_store(database)
+    await meta.establish(store, installation="inst_2", incarnation="inc_2", now_ms=NOW + 2)
+    await accept(store, root)
+    await meta.mark(store)
+    await store.close()
+
+
+def test_what_was_marked_is_missed_in_a_backup_from_before(database: Path) -> None:
+    asyncio.run(_start(database, 1, "cmd_a"))
+    backup = database.read_bytes()
+    asyncio.run(_start_and_mark(database, "cmd_b"))
+    database.write_bytes(backup)
     assert asyncio.run(_start(database, 3)).changed
 
 

@@ -147,7 +147,7 @@ def _schema(database: Path) -> list[tuple[str, str, list[str]]]:
 def test_a_history_whose_file_is_gone_is_missed_and_not_begun_anew(tmp_path: Path) -> None:
     database = tmp_path / "remit.db"
     side = tmp_path / "remit.db.incarnation"
-    side.write_text('{"incarnation": "inc_1", "device": 1, "inode": 2, "position": 7}')
+    side.write_text('{"incarnation": "inc_1", "inode": 2, "position": 7, "written_ms": 0}')
     with pytest.raises(StoreUnusable, match="a journal was kept in it"):
         open_store(database)
     assert not database.exists()
