@@ -58,12 +58,6 @@ def suspicious_characters(text: str) -> tuple[Suspicious, ...]:
     return tuple(Suspicious(position=i, char=char, kind=kind) for i, char, kind in kinds if kind is not None)
 
 
-def made_visible(text: str) -> str:
-    """The text with each hiding character written out as `⟦U+202E⟧`."""
-    found = {one.position: f"⟦U+{ord(one.char):04X}⟧" for one in suspicious_characters(text)}
-    return "".join(found.get(i, char) for i, char in enumerate(text)) if found else text
-
-
 def _kind(text: str, index: int) -> str | None:
     char = text[index]
     if char in "\n\r\t" or " " <= char <= "~":

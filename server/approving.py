@@ -8,12 +8,10 @@ anything is written, so that a key nobody configured approves nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
-
-from rich.console import RenderableType
 
 from capabilities import base64url
 from capabilities.keys import OperatorKey, sign_approval
@@ -22,14 +20,38 @@ from execution.core.command import Approval, Saga
 from execution.core.states import Verdict
 from execution.gates import subject_of
 from execution.operations import OperationRefused
-from execution.store import artifacts
+from execution.sagas.publish_params import artifact_ref
 from server.app import Installation
-from server.cli.output import WHICH_COMMAND, CommandFailed, Exit, fields, line
-from server.comparing import unified
+from server.cli.output import WHICH_COMMAND, CommandFailed, Exit
+from server.comparing import read_text, unified
 from server.operators import approvers_of, check_role
 from server.results import moment
 from server.roles import Verb
 
+_SIDES: Final = ("live", "proposed")
+_OWN: Final = frozenset(
+    {
+        "baseline",
+        "command_id",
+        "content_bytes",
+        "content_ref",
+        "content_sha256",
+        "difference",
+        "hidden",
+        "image.media_id",
+        "plan_hash",
+        "policy_hash",
+        "proposal_hash",
+        "removed",
+        "request_digest",
+        "source_ref",
+        "target.expected_version",
+        "target.mode",
+        "target.post_id",
+        "version",
+    }
+)
+"""What every version has of its own, or what Remit noted about it: shown, and compared with nothing."""
 _AUTH: Final = frozenset({"proposer_cannot_approve"})
 _FIXES: Final = {
     "unknown_command": WHICH_COMMAND,
@@ -53,28 +75,69 @@ _FIXES: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """What stands there now, as far as the journal knows it: the same fields that a subject has, and the content."""
+
+    fields: Mapping[str, Any]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """One request for approval: what would be done, and the difference to what is live."""
 
     approval: Approval
     subject: dict[str, Any]
     proposed: str
-    live: str | None
+    live: Live | None
     saga: Saga
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
+        """For programs: everything."""
         return {
             "command_id": self.approval.root_id,
             "content_hash": self.approval.content_hash,
             "expires_at": moment(self.approval.expires_at_ms),
             "subject": self.subject,
-            "diff": self.diff(),
+            "content": self.proposed,
+            "diff": self.diff(whole=True),
+            "changes": {name: self.difference(name, whole=True) for name in self.changes()},
         }
 
-    def diff(self) -> list[str]:
-        """Lines of a unified difference between what is live and what is proposed."""
-        return unified(self.live or "", self.proposed, ("live", "proposed"))
+    def diff(self, *, whole: bool) -> list[str]:
+        """Lines of a unified difference between the content that is live and that which is proposed."""
+        return unified(self.live.content if self.live else "", self.proposed, _SIDES, whole=whole)
+
+    def changes(self) -> tuple[str, ...]:
+        """Names of the fields beside the content in which what is live is something else."""
+        live, subject = (_parts(self.live.fields) if self.live else {}), _parts(self.subject)
+        known = set(self.live.fields) & set(self.subject) if self.live else set()
+        names = {name: None for name in (*subject, *live) if _head(name) in known and _head(name) not in _OWN}
+        return tuple(name for name in names if name not in _OWN and live.get(name) != subject.get(name))
+
+    def difference(self, name: str, *, whole: bool) -> list[str]:
+        """Lines of a unified difference of one such field."""
+        before, after = _parts(self.live.fields if self.live else {}), _parts(self.subject)
+        return unified(before.get(name, ""), after.get(name, ""), _SIDES, whole=whole)
+
+
+def _parts(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Every field as a text, those inside a field as `target.url`; what is not there is the empty text."""
+    found: dict[str, str] = {}
+    for name, value in fields.items():
+        inner = {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
+        found |= {path: _as_text(each) for path, each in inner.items()}
+    return found
+
+
+def _head(path: str) -> str:
+    return path.partition(".")[0]
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, indent=1, ensure_ascii=False) if value not in (None, [], {}) else ""
 
 
 @asynccontextmanager
@@ -97,7 +160,7 @@ async def pending(at: Installation, command_id: str) -> Shown:
     return Shown(
         approval=approval,
         subject=subject,
-        proposed=await _text(at, subject.get("content_ref", "")),
+        proposed=await _text(at, subject.get("content_ref")),
         live=await _live(at, saga),
         saga=saga,
     )
@@ -124,83 +187,43 @@ async def approve(at: Installation, shown: Shown, content_hash: str, key: Operat
         )
 
 
-def rendered(shown: Shown) -> list[RenderableType]:
-    """For a person: the facts first, content last and marked as such."""
-    subject, approval = shown.subject, shown.approval
-    target = subject.get("target", {})
-    facts: list[tuple[str, object]] = [
-        ("command", approval.root_id),
-        ("article", f"{subject.get('article_id')} v{subject.get('version')}"),
-        ("title", subject.get("title")),
-        ("site", f"{target.get('site')} ({target.get('mode')})"),
-        ("reason", subject.get("reason")),
-        ("address", target.get("url") or target.get("slug")),
-        ("not before", subject.get("publish_at")),
-        ("on the site's clock", subject.get("publish_at_local")),
-        ("notifies", ", ".join(subject.get("recipients", ())) or None),
-        ("notifies the receiver", ", ".join(subject.get("webhooks", ())) or None),
-        ("draft", subject.get("baseline", {}).get("preview")),
-        ("image", _image(subject)),
-        ("meta description", _description(subject)),
-        ("stored differently", _listed(subject.get("difference"))),
-        ("removed from HTML", _listed(subject.get("removed"))),
-        ("hidden characters", _listed(subject.get("hidden"))),
-        ("hash", approval.content_hash),
-        ("expires", moment(approval.expires_at_ms)),
-    ]
-    heading = "Content, compared with what is live:" if shown.live is not None else "Content (nothing is live yet):"
-    return [
-        fields(facts),
-        line(f"\n{heading}", "bold"),
-        *(line(f"  | {changed}") for changed in shown.diff()),
-        line(""),
-    ]
-
-
-def _description(subject: dict[str, Any]) -> str | None:
-    text = subject.get("meta_description")
-    lost = "meta_description" in subject.get("difference", ())
-    return f"{text} (this site does not keep it)" if text and lost else text or None
-
-
-def _image(subject: dict[str, Any]) -> str | None:
-    if not subject.get("featured_image"):
-        return None
-    url = (subject.get("image") or {}).get("url")
-    return f"{url} ({subject['image_type']}, {subject['image_bytes']} bytes, {subject['featured_image']})"
-
-
-def _listed(values: object) -> str | None:
-    return ", ".join(map(str, values)) or None if isinstance(values, list) else None
-
-
-async def _live(at: Installation, saga: Saga) -> str | None:
-    """The content that is live: as a person's ruling `rebase` took it for the new baseline, else that of the newest
-    version that our journal knows."""
+async def _live(at: Installation, saga: Saga) -> Live | None:
+    """What is live: that of the newest version which our journal knows, with the texts that a person's ruling `rebase`
+    took for the new baseline."""
     from execution.store.registry import Filter
 
-    if rebased := _rebased_on(saga):
-        return await _text(at, rebased)
-    root = saga.root
+    root, rebased = saga.root, _rebased_on(saga)
     wanted = Filter(tenant=root.tenant, site=root.site, object_id=root.object_id)
     views = [view for view in await at.status.listed(wanted, 100) if view.live and view.command_id != root.command_id]
     newest = max(views, key=lambda view: view.object_version, default=None)
-    if newest is None:
+    known = await at.status.saga(newest.command_id) if newest is not None else None
+    if known is None and not rebased:
         return None
-    known = await at.status.saga(newest.command_id)
-    subject = next((subject_of(a) for a in reversed(known.approvals)), {}) if known else {}
-    return await _text(at, subject.get("content_ref", ""))
+    fields = _approved(known) if known is not None else {}
+    texts = {name: await read_text(at.store, ref) for name, ref in rebased.items()}
+    content = texts.pop("content", None)
+    return Live(
+        fields={**fields, **texts}, content=await _text(at, fields.get("content_ref")) if content is None else content
+    )
 
 
-def _rebased_on(saga: Saga) -> str | None:
+def _approved(saga: Saga) -> dict[str, Any]:
+    """What was approved for it; what was accepted, where nobody was asked."""
+    if saga.approvals:
+        return subject_of(saga.approvals[-1])
+    plan: dict[str, Any] = json.loads(saga.root.params)["plan"]
+    return {**plan, "content_ref": artifact_ref(plan["content_sha256"])}
+
+
+def _rebased_on(saga: Saga) -> dict[str, str | None]:
+    """References of the texts that somebody else wrote, by field."""
     for review in reversed(saga.reviews):
         if review.verdict == Verdict.REBASE and review.closed_at_ms is not None:
             compared = json.loads(review.facts).get("three_way") or ()
-            return next((each["live"] for each in compared if each["field"] == "content"), None)
-    return None
+            return {each["field"]: each["live"] for each in compared}
+    return {}
 
 
-async def _text(at: Installation, ref: str) -> str:
-    digest = ref.rpartition("/")[2]
-    found = await at.store.read(lambda conn: artifacts.get(conn, digest))
-    return "" if found is None or found.content is None else found.content.decode("utf-8", "replace")
+async def _text(at: Installation, ref: str | None) -> str:
+    """That content; nothing where nothing is named, and a word where it is not there."""
+    return await read_text(at.store, ref) if ref else ""

@@ -276,6 +276,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="On a real WordPress two versions stand as approved, and a person's edit stops the third.",
             source="The design, section 7",
         ),
+        "approve.whole-subject": Behaviour(
+            sentence="Whatever the approved hash covers stands on the approver's screen, and so does every change of it.",
+            source="The design, section 9",
+        ),
         "review.three-ways": Behaviour(
             sentence="Who rules about a change sees what was approved, what stands there and what would be written.",
             source="The design, law 11",

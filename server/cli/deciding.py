@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
+from server.cli.options import FullOption, HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
 from server.cli.output import CommandFailed, Exit, Output, line, on_terminal, table
 from server.roles import Verb
 
@@ -46,17 +46,19 @@ def approve(
     content_hash: Annotated[str | None, typer.Option("--hash", help="What you approve, as shown.")] = None,
     operator_key: Annotated[Path | None, typer.Option("--operator-key", help="Your key file (0600).")] = None,
     show: Annotated[bool, typer.Option("--show", help="Only show what would be approved.")] = False,
+    full: FullOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what would be published, and approve exactly that."""
     from server import approving
+    from server.cli.approval import rendered
 
     async def work(at: Installation) -> None:
         output = Output(as_json)
         shown = await approving.pending(at, command)
         if show or content_hash is None:
-            output.show(shown.document(), *approving.rendered(shown))
+            output.show(shown.document(), *rendered(shown, whole=full))
             if show or not on_terminal() or as_json:
                 if show:
                     return

@@ -20,6 +20,7 @@ HomeOption = Annotated[
     typer.Option("--home", help="Folder of configuration, keys and database (else REMIT_HOME, else ./remit-home)."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+FullOption = Annotated[bool, typer.Option("--full", help="Differences whole, however long they are.")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it stands in the journal.")]
 OperatorOption = Annotated[str | None, typer.Option("--operator", help="Who acts; default: the home's operator.")]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -20,8 +19,10 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-_BIDI: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+from execution.hidden import suspicious_characters
+
+_BREAKS: Final = frozenset("\n\r\t")
+"""Honest in a text, and no part of one line."""
 
 
 class Exit(IntEnum):
@@ -55,11 +56,13 @@ class CommandFailed(Exception):
 
 def visible(text: str, *, keep: str = "") -> str:
     """`text` with hidden characters spelt out (`<U+202E>`); those in `keep` (a newline, say) stay."""
-    return "".join(char if char in keep or not _is_hidden(char) else f"<U+{ord(char):04X}>" for char in text)
-
-
-def _is_hidden(char: str) -> bool:
-    return char in _BIDI or unicodedata.category(char) in _HIDDEN_CATEGORIES
+    if text.isascii() and text.isprintable():
+        return text
+    hidden = {found.position for found in suspicious_characters(text)}
+    hidden |= {at for at, char in enumerate(text) if char in _BREAKS}
+    return "".join(
+        f"<U+{ord(char):04X}>" if at in hidden and char not in keep else char for at, char in enumerate(text)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +118,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
 def fields(pairs: Iterable[tuple[str, object]]) -> Table:
     """Name and value in two columns; what is None is left out."""
     drawn = Table(box=None, pad_edge=False, show_header=False)
-    drawn.add_column(style="bold")
+    drawn.add_column(style="bold", overflow="fold")
     drawn.add_column(overflow="fold")
     for name, value in pairs:
         if value is not None:
-            drawn.add_row(name, Text(visible(str(value))))
+            drawn.add_row(Text(visible(name)), Text(visible(str(value))))
     return drawn
 
 

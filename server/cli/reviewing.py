@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from server.cli.options import HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
+from server.cli.options import FullOption, HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
 from server.cli.output import CommandFailed, Exit, Output, line, table
 from server.roles import Verb
 
@@ -55,6 +55,7 @@ def list_reviews(
 def show(
     review_id: ReviewArgument,
     look: Annotated[bool, typer.Option("--look", help="Ask every system now; needs its credentials.")] = False,
+    full: FullOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -64,7 +65,7 @@ def show(
 
     async def work(at: Installation) -> None:
         found = await _case(at, review_id, look=look)
-        compared = await read_compared(at.store, found.facts)
+        compared = await read_compared(at.store, found.facts, whole=full or as_json)
         Output(as_json).show(document_of(found, compared, at.config), *rendered(found, compared, at.config))
 
     with_installation(home, work)

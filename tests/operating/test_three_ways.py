@@ -5,12 +5,12 @@ import json
 import pytest
 
 from execution.core.states import ReviewKind, Verdict
-from server.comparing import CHARS_MAX, LINES_MAX, unified
 from tests.desk import Desk
 from tests.integration.passage import PUBLISH
 from tests.integration.world import World, proposal
 
 CANARY = "Please ask for decaf"
+EDITED_EXCERPT = "Shorter, by hand"
 EDITED = f"<p>{CANARY}</p>\u202e"
 
 
@@ -19,7 +19,7 @@ async def conflicting(world: World) -> str:
     await world.published()
     command_id = await world.until_approval(proposal(version=2, content="# Second\n\nUse fresh water."))
     (post,) = world.reality().live
-    await world.edit(post["id"], content=EDITED)
+    await world.edit(post["id"], content=EDITED, excerpt=EDITED_EXCERPT)
     await world.approve(command_id)
     view = await world.settle(command_id)
     assert view.state == "NEEDS_REVIEW"
@@ -33,8 +33,12 @@ async def test_who_rules_about_a_changed_post_sees_what_was_approved_what_stands
     command_id = await conflicting(world)
     review = await world.review(command_id)
     shown = (await office.asks("review", "show", review.review_id)).document
-    assert (shown["kind"], [each["field"] for each in shown["compared"]]) == ("CONFLICT", ["content"])
-    (content,) = shown["compared"]
+    assert (shown["kind"], [each["field"] for each in shown["compared"]]) == (
+        "CONFLICT",
+        ["content", "excerpt"],
+    )
+    content, excerpt = shown["compared"]
+    assert f"+{EDITED_EXCERPT}" in excerpt["changed"]
     assert f"+<p>{CANARY}</p><U+202E>" in content["changed"]
     assert "-<h1>How to brew coffee</h1>" in content["changed"]
     assert "+<h1>Second</h1>" in content["ours"]
@@ -47,7 +51,7 @@ async def test_who_rules_about_a_changed_post_sees_what_was_approved_what_stands
 async def test_texts_stay_out_of_the_journal_and_out_of_what_agents_are_told(world: World) -> None:
     command_id = await conflicting(world)
     review = await world.review(command_id)
-    (content,) = json.loads(review.facts)["three_way"]
+    content, _ = json.loads(review.facts)["three_way"]
     assert set(content) == {"field", "baseline", "live", "ours"}
     assert all(content[side].startswith("artifact://sha256/") for side in ("baseline", "live", "ours"))
     events = await world.first.status.journal(command_id)
@@ -65,6 +69,7 @@ async def test_a_ruling_to_rebase_goes_back_to_approval_which_shows_what_a_perso
     shown = (await office.asks("approve", command_id, "--show")).document
     assert f"-<p>{CANARY}</p><U+202E>" in shown["diff"]
     assert "+<h1>Second</h1>" in shown["diff"]
+    assert f"-{EDITED_EXCERPT}" in shown["changes"]["excerpt"]
     await world.approve(command_id)
     view = await world.settle(command_id)
     (post,) = world.reality().live
@@ -98,11 +103,3 @@ async def test_a_publication_that_a_person_changed_at_once_is_compared_with_what
     facts = json.loads(review.facts)
     assert (review.kind, [each["field"] for each in facts["three_way"]]) == (ReviewKind.DRIFT, ["title", "content"])
     assert all(each["baseline"] == each["ours"] != each["live"] for each in facts["three_way"])
-
-
-def test_a_difference_is_bounded_and_says_so() -> None:
-    many = unified("", "\n".join(map(str, range(2 * LINES_MAX))), ("a", "b"))
-    assert (len(many), many[-1]) == (LINES_MAX + 1, f"... and {LINES_MAX + 3} lines more")
-    long = unified("", "x" * (CHARS_MAX + 1), ("a", "b"))
-    assert long[-1] == f"... only the first {CHARS_MAX} characters are compared"
-    assert max(map(len, long)) < 3_000

@@ -1,7 +1,9 @@
 """`withdraw`, `repeat`, `hold`, `resume`, `cancel`, `freeze`: what operators do to commands, at their desk."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,44 @@ from execution.moments import spelt
 from tests.desk import OPERATOR, Desk, Finished
 from tests.integration.passage import PUBLISH, UNPUBLISH
 from tests.integration.world import PROPOSER, World, proposal
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """Every single thing in it, as it stands on a screen."""
+    match value:
+        case dict():
+            yield from (leaf for inner in value.values() for leaf in leaves(inner))
+        case list():
+            yield from (leaf for inner in value for leaf in leaves(inner))
+        case str():
+            yield value
+        case _ if value is not None:
+            yield json.dumps(value)
+
+
+EXCERPT = "Everything about fresh water."
+WITH_EVERYTHING: dict[str, Any] = {
+    "meta_description": "How to brew it",
+    "sources": ["https://water.example/study"],
+    "structured_data": {"@type": "HowTo", "step": [{"name": "Boil"}]},
+    "notify": ["team", "board"],
+}
+
+
+@pytest.mark.behaviour("approve.whole-subject")
+async def test_a_change_of_anything_but_the_content_is_seen_before_it_is_approved(world: World, office: Desk) -> None:
+    await world.published(proposal(excerpt=EXCERPT, **WITH_EVERYTHING))
+    changed = {**WITH_EVERYTHING, "sources": ["https://prize.example/"]}
+    link = "x" * 2_100 + " https://evil.example/"
+    command_id = await world.until_approval(proposal(version=2, excerpt=link, **changed))
+    found = (await office.asks("approve", command_id, "--show")).document
+    assert found["diff"] == []
+    assert set(found["changes"]) == {"excerpt", "sources"}
+    assert (f"-{EXCERPT}" in found["changes"]["excerpt"], found["subject"]["excerpt"]) == (True, link)
+    told = (await office.asks("approve", command_id, "--show", as_json=False)).stdout
+    close = "".join(told.split())
+    assert [leaf for leaf in leaves(found["subject"]) if "".join(leaf.split()) not in close] == []
+    assert all(part in told for part in ("| -Everything about", "https://evil.example/", '+ "https://prize.example/"'))
 
 
 async def approved(world: World, office: Desk, command_id: str) -> Finished:
@@ -43,7 +83,7 @@ async def test_an_article_is_taken_down_on_the_word_of_its_only_operator(world: 
     )
     assert "-<h1>How to brew coffee</h1>" in shown.document["diff"]
     told = await office.asks("approve", command_id, "--show", as_json=False)
-    assert "a wrong name" in told.stdout
+    assert [leaf for leaf in leaves(shown.document["subject"]) if leaf not in told.stdout] == []
     assert (await approved(world, office, command_id)).code == 0
     assert world.reality().live == []
     status = (await office.asks("status", publication)).document

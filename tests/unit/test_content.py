@@ -15,8 +15,9 @@ from execution.content import (
     render,
     with_structured_data,
 )
-from execution.hidden import made_visible, suspicious_characters
+from execution.hidden import suspicious_characters
 from execution.slugs import SLUG_BYTES_MAX, is_slug, slugify
+from server.cli.output import visible
 
 
 def html(markdown: str) -> str:
@@ -194,7 +195,7 @@ def test_what_hides_is_found_with_its_place_and_name(char: str, kind: str) -> No
     (found,) = suspicious_characters(f"ab{char}c")
     assert (found.position, found.char, found.kind) == (2, char, kind)
     assert found.name.startswith(f"U+{ord(char):04X} ")
-    assert made_visible(f"ab{char}c") == f"ab⟦U+{ord(char):04X}⟧c"
+    assert visible(f"ab{char}c") == f"ab<U+{ord(char):04X}>c", "what is named is marked"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_what_hides_is_found_with_its_place_and_name(char: str, kind: str) -> No
 )
 def test_honest_text_hides_nothing(text: str) -> None:
     assert suspicious_characters(text) == ()
-    assert made_visible(text) == text
+    assert visible(text, keep="\t\r\n") == text
 
 
 def test_bytes_smuggled_in_selectors_after_an_emoji_are_found() -> None:
