@@ -1,7 +1,7 @@
 """Texts beside each other, for people: nothing in them hides, and whatever is left out is said.
 
-A long line is folded, never cut: at the end of a sentence or before a tag, so that what comes after an insertion falls into
-the same pieces again and only what differs is shown as different. Lines end at a newline and nowhere else.
+A long line is folded, never cut: at the end of a sentence or before a tag, so that what comes after an insertion falls
+into the same pieces again and only what differs is shown as different. Lines end at a newline and nowhere else.
 """
 
 from __future__ import annotations

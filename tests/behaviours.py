@@ -277,7 +277,7 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             source="The design, section 7",
         ),
         "approve.whole-subject": Behaviour(
-            sentence="Whatever the approved hash covers stands on the approver's screen, and so does every change of it.",
+            sentence="Whatever the approved hash covers is on the approver's screen, and so is every change of it.",
             source="The design, section 9",
         ),
         "review.three-ways": Behaviour(

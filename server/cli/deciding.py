@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from server.cli.options import FullOption, HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
+from server.cli.options import (
+    FullOption,
+    HomeOption,
+    JsonOption,
+    OperatorOption,
+    ReasonOption,
+    acting,
+    with_installation,
+)
 from server.cli.output import CommandFailed, Exit, Output, line, on_terminal, table
 from server.roles import Verb
 

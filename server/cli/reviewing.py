@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from server.cli.options import FullOption, HomeOption, JsonOption, OperatorOption, ReasonOption, acting, with_installation
+from server.cli.options import (
+    FullOption,
+    HomeOption,
+    JsonOption,
+    OperatorOption,
+    ReasonOption,
+    acting,
+    with_installation,
+)
 from server.cli.output import CommandFailed, Exit, Output, line, table
 from server.roles import Verb
 

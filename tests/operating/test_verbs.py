@@ -28,9 +28,7 @@ def leaves(value: Any) -> Iterator[str]:
 
 EXCERPT = "Everything about fresh water."
 WITH_EVERYTHING: dict[str, Any] = {
-    "meta_description": "How to brew it",
     "sources": ["https://water.example/study"],
-    "structured_data": {"@type": "HowTo", "step": [{"name": "Boil"}]},
     "notify": ["team", "board"],
 }
 
@@ -39,10 +37,9 @@ WITH_EVERYTHING: dict[str, Any] = {
 async def test_a_change_of_anything_but_the_content_is_seen_before_it_is_approved(world: World, office: Desk) -> None:
     await world.published(proposal(excerpt=EXCERPT, **WITH_EVERYTHING))
     changed = {**WITH_EVERYTHING, "sources": ["https://prize.example/"]}
-    link = "x" * 2_100 + " https://evil.example/"
-    command_id = await world.until_approval(proposal(version=2, excerpt=link, **changed))
+    link = "x" * 161 + " https://evil.example/"
+    command_id = await world.until_approval(proposal(version=2, content="# Second", excerpt=link, **changed))
     found = (await office.asks("approve", command_id, "--show")).document
-    assert found["diff"] == []
     assert set(found["changes"]) == {"excerpt", "sources"}
     assert (f"-{EXCERPT}" in found["changes"]["excerpt"], found["subject"]["excerpt"]) == (True, link)
     told = (await office.asks("approve", command_id, "--show", as_json=False)).stdout
