@@ -22,7 +22,9 @@ def leaves(value: Any) -> Iterator[str]:
             yield from (leaf for inner in value for leaf in leaves(inner))
         case str():
             yield value
-        case _ if value is not None:
+        case None:
+            return
+        case _:
             yield json.dumps(value)
 
 
