@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError, NoSuchTableError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    IntegrityError,
+    NoSuchModuleError,
+    NoSuchTableError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
 from execution.core.definition import Prepared
 from execution.core.failures import Answer, CannotTell, FailureClass, Landed, Lost, Refused, Unprepared, Unsent
@@ -54,11 +61,17 @@ def default_bounds(url: str) -> Bounds:
 
 
 class Database:
-    """See the module. `url` is SQLAlchemy's, with a synchronous driver (sqlite, postgresql+psycopg, …)."""
+    """See the module. `url` is SQLAlchemy's, with a synchronous driver (sqlite, postgresql+psycopg, …).
+
+    Raises ValueError for anything else; its text repeats nothing of the URL.
+    """
 
     def __init__(self, url: str, *, bounds: Bounds | None = None) -> None:
-        self.bounds = bounds or default_bounds(url)
-        self.engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=_connect_args(url))
+        try:
+            self.bounds = bounds or default_bounds(url)
+            self.engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=_connect_args(url))
+        except (ArgumentError, NoSuchModuleError, ImportError, ValueError, TypeError):
+            raise ValueError("not the address of a database that can be used here") from None
         self._threads = ThreadPoolExecutor(max_workers=THREADS_MAX, thread_name_prefix="database")
 
     def create(self, table: sa.Table) -> None:

@@ -152,9 +152,15 @@ class Config:
         return (*(self.path(name) for name in named if name is not None), *keys)
 
     def _database_url(self, name: str, section: PublicationsSection | MonitoringSection) -> Secret:
-        if section.url is not None:
-            return Secret(section.url.replace("{home}", str(self.home)))
-        return self._required(name, "url", section.url_file, section.url_env)
+        where = f"{self.home / CONFIG_NAME}, [{name}]"
+        if section.url is None:
+            found = self._required(name, "url", section.url_file, section.url_env)
+        else:
+            if "{home}" in section.url and set("?%#") & set(str(self.home)):
+                fix = "Move the home to a path without ?, % and #, or write the database's path out."
+                raise ConfigError(f"{where}.url", "in an address the home's path would mean another file", fix)
+            found = Secret(section.url.replace("{home}", str(self.home)))
+        return found
 
     def _required(self, section: str, key: str, file: str | None, variable: str | None) -> Secret:
         where = f"{self.home / CONFIG_NAME}, [{section}]"

@@ -38,6 +38,12 @@ def problems(settings: Settings) -> Iterator[Problem]:
     if settings.engine.time_scale != 1.0 and not settings.sandbox.start:
         fix = "Remove time_scale, or set [sandbox] start = true: it is for demonstrations only."
         yield Problem("engine.time_scale", "real systems cannot be hurried", fix)
+    if settings.engine.renew_s >= settings.engine.lease_s:
+        yield Problem("engine.renew_s", "a lease must outlast its renewal", "Set it to a third of lease_s.")
+    for name, site in settings.site.items():
+        if site.public_url and "{slug}" not in site.public_url:
+            fix = "Write {slug} where an article's own part stands, or leave public_url out."
+            yield Problem(f"site.{name}.public_url", "every article would have the same address", fix)
     yield from _http(settings.http)
     yield from _listener(settings.metrics, "metrics")
     for name, site in settings.site.items():

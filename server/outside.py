@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from adapters.cloudflare import CloudflareCache
 from adapters.database import SqlPublications
@@ -24,6 +25,8 @@ from execution.store.writer import Store
 from server.app import Installation
 from server.config import CONFIG_NAME, Config, ConfigError, Secret
 from server.settings import CloudflareSection, Timed
+
+Sql = TypeVar("Sql", SqlPublications, SqlMonitoring)
 
 BY_HASH: Final = "artifact://sha256/"
 
@@ -171,9 +174,9 @@ def make_tables(config: Config) -> None:
     """Make the tables in the customer's databases where they are missing; for setting up."""
     settings = config.settings
     if settings.publications is not None:
-        _make(config, "publications", SqlPublications(config.publications_url().value))
+        _make(config, "publications", _sql(config, "publications", SqlPublications, None))
     if settings.monitoring is not None and settings.monitoring.kind == "sql":
-        _make(config, "monitoring", SqlMonitoring(config.monitoring_url().value))
+        _make(config, "monitoring", _sql(config, "monitoring", SqlMonitoring, None))
 
 
 def _make(config: Config, section: str, table: SqlPublications | SqlMonitoring) -> None:
@@ -185,12 +188,22 @@ def _make(config: Config, section: str, table: SqlPublications | SqlMonitoring) 
         raise ConfigError(where, "the table could not be made", fix) from None
 
 
+def _sql(config: Config, section: str, made: Callable[..., Sql], bounds: Bounds | None) -> Sql:
+    """A table in a customer's database. Raises ConfigError when its address is none."""
+    url = config.publications_url() if section == "publications" else config.monitoring_url()
+    try:
+        return made(url.value, bounds=bounds)
+    except ValueError as error:
+        fix = "Use SQLAlchemy's form: sqlite:////path/to/file.db, or postgresql+psycopg://user@host/database."
+        raise ConfigError(f"{config.home / CONFIG_NAME}, [{section}].url", str(error), fix) from None
+
+
 def _publications(config: Config) -> SqlPublications | None:
     section = config.settings.publications
     if section is None:
         return None
     bounds = None if section.max_run_s is None else bounds_of(section, config.settings.engine.time_scale)
-    return SqlPublications(config.publications_url().value, bounds=bounds)
+    return _sql(config, "publications", SqlPublications, bounds)
 
 
 def _monitoring(config: Config) -> SqlMonitoring | Healthchecks | None:
@@ -198,11 +211,11 @@ def _monitoring(config: Config) -> SqlMonitoring | Healthchecks | None:
     if section is None:
         return None
     bounds = bounds_of(section, config.settings.engine.time_scale)
-    url, key = config.monitoring_url().value, config.monitoring_key()
+    key = config.monitoring_key()
     if key is None:
-        return SqlMonitoring(url, bounds=None if section.max_run_s is None else bounds)
+        return _sql(config, "monitoring", SqlMonitoring, None if section.max_run_s is None else bounds)
     try:
-        return Healthchecks(url, key.value, bounds)
+        return Healthchecks(config.monitoring_url().value, key.value, bounds)
     except ValueError as error:
         raise ConfigError(f"{config.home / CONFIG_NAME}, [monitoring]", str(error), "Correct the address.") from None
 

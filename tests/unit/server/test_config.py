@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from server.config import ConfigError, load_config, parse_settings
-from server.outside import bounds_of, repository_of, secrets_of
+from server.outside import bounds_of, make_tables, repository_of, secrets_of
 from server.publishing import publish_settings
 from tests.repo.tree import ROOT
 
@@ -88,6 +88,45 @@ def test_a_purge_that_could_not_be_made_is_refused_before_anything_is_published(
     error = complaint(CLOUDFLARE + lines)
     assert error.where.endswith(f"site.blog.cloudflare.{where}")
     assert problem in error.problem
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "problem"),
+    [
+        (MINIMAL + "[engine]\nlease_s = 1\nrenew_s = 100", "engine.renew_s", "must outlast its renewal"),
+        (MINIMAL + "[engine]\nlease_s = 10", "engine.renew_s", "must outlast its renewal"),
+        (SITE + 'public_url = "https://blog.example/"', "site.blog.public_url", "the same address"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_by_name(text: str, where: str, problem: str) -> None:
+    error = complaint(text)
+    assert error.where == f"remit.toml, {where}"
+    assert problem in error.problem
+    assert error.fix
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["nonsense", "postgres://u@h/d", "mysql+pymysql://u@h/d", "postgresql+psycopg://u@h:port/d", "app:PW", "", "://"],
+)
+@pytest.mark.parametrize("section", ["publications", "monitoring"])
+def test_what_is_no_database_is_refused_and_not_repeated(tmp_path: Path, section: str, url: str) -> None:
+    secret = tmp_path / "url"
+    secret.write_text(f"{url}\n")
+    secret.chmod(0o600)
+    config = load_config(home_with(tmp_path, MINIMAL + f'[{section}]\nurl_file = "url"'))
+    with pytest.raises(ConfigError) as caught:
+        make_tables(config)
+    assert caught.value.fix
+    assert not url or url not in f"{caught.value.problem} {caught.value.where}"
+
+
+def test_a_home_whose_path_an_address_would_cut_is_refused(tmp_path: Path) -> None:
+    odd = tmp_path / "a?b"
+    odd.mkdir()
+    config = load_config(home_with(odd, MINIMAL + '[publications]\nurl = "sqlite:///{home}/x.db"'))
+    with pytest.raises(ConfigError, match="another file"):
+        config.publications_url()
 
 
 @pytest.mark.parametrize("tag", ["two words", "", "x" * 51])
