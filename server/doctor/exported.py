@@ -7,7 +7,7 @@ from execution.moments import age
 from execution.ports import Severity, Symptom
 from execution.store.journal import count
 from server.app import Installation
-from server.checkpoints import checking_key, export_file, read_exported
+from server.checkpoints import Exported, checking_key, export_file, read_exported
 from server.private_files import told
 
 
@@ -30,6 +30,9 @@ async def symptom(at: Installation) -> Symptom:
         fix = "Put the public key back from where it is kept elsewhere."
         return Symptom(code="checkpoints_unusable", severity=Severity.PROBLEM, detail=str(error), fix=fix)
     events = await at.store.read(count)
+    if events == 0 and exported == Exported():
+        fix = "Run `remit checkpoint`, or a worker: it exports by itself."
+        return Symptom(code="checkpoints_none", severity=Severity.NOTE, detail=f"{path.name} is empty", fix=fix)
     if exported.unreadable or not exported.checkpoints or exported.checkpoints[-1].size > events:
         detail = f"{len(exported.checkpoints)} checkpoints, {exported.unreadable} unreadable, {events} events"
         fix = "`remit verify` tells what differs. Do not trust the journal until it is explained."
