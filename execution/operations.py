@@ -337,7 +337,7 @@ def _standing(saga: Saga) -> str:
     pivot = next((row for row in saga.members if row.effect_class is EffectClass.PIVOT), None)
     if pivot is not None and pivot.state is State.SUCCESS:
         at = f" at {spelt(pivot.completed_at_ms)}" if pivot.completed_at_ms is not None else ""
-        return f"published as post {pivot.external_resource_id}{at}"
+        return f"{pivot.command_type} succeeded on {pivot.external_resource_id}{at}"
     if pivot is not None and saga.root.phase is Phase.POST_PIVOT:
-        return "publishing has begun and its outcome is being found out"
+        return f"{pivot.command_type} has begun and its outcome is being found out"
     return f"the command is {saga.root.state}"

@@ -65,7 +65,7 @@ _FIXES: Final = {
     "not_what_was_shown": "Somebody changed the journal: see `remit verify`.",
     "bad_signature": "That key is not the one that is configured for its name.",
     "not_held": "See `remit freeze ls`.",
-    "too_late": "Publish a correction as the next version instead.",
+    "too_late": "See `remit why`; what is public is corrected by the next version.",
     "verdict_not_offered": "See `remit review show`.",
     "artifact_missing": "Check the reference.",
     "artifact_erased": "Only its hash is kept.",

@@ -176,9 +176,9 @@ async def test_a_cancellation_before_the_fence_is_kept_and_after_it_too_late(wor
 
     world.passage.before_send[PUBLISH] = cancel_late
     view = await world.settle(second)
-    assert answers == ["too_late: publishing has begun and its outcome is being found out"]
+    assert answers == ["too_late: PUBLISH_WORDPRESS_POST has begun and its outcome is being found out"]
     assert (view.state, view.live) == ("SUCCESS", True)
-    with pytest.raises(OperationRefused, match="already_ended: published as"):
+    with pytest.raises(OperationRefused, match="already_ended: PUBLISH_WORDPRESS_POST succeeded on"):
         await world.operations.cancel(second, operator=OPERATOR, reason="stop")
 
 

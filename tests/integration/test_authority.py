@@ -239,7 +239,7 @@ async def test_what_is_held_still_expires_and_is_undone_once_it_is_resumed(world
 
 async def test_what_has_ended_is_not_held_and_what_is_not_held_is_not_resumed(world: World) -> None:
     command_id = await world.published()
-    with pytest.raises(OperationRefused, match="already_ended: published as post 1"):
+    with pytest.raises(OperationRefused, match="already_ended: PUBLISH_WORDPRESS_POST succeeded on 1"):
         await world.operations.hold(command_id, operator="operator:olivia", reason="why")
     with pytest.raises(OperationRefused, match="not_held"):
         await world.operations.resume(command_id, operator="operator:olivia")

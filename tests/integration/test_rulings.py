@@ -119,7 +119,7 @@ async def test_only_what_is_offered_can_be_ruled_and_only_once(world: World) -> 
     assert (await world.view(command_id)).state == "NEEDS_REVIEW"
     await world.settle(command_id)
     sent = list(world.passage.sent)
-    stands = "already_decided: present by operator:olivia; published as post 1 at 20[-0-9]+T[:0-9]+Z"
+    stands = "already_decided: present by operator:olivia; PUBLISH_WORDPRESS_POST succeeded on 1 at 20[-0-9]+T[:0-9]+Z"
     with pytest.raises(OperationRefused, match=stands):
         await ask(review.review_id, verdict=Verdict.ABSENT, operator="operator:pat", reason="no")
     await world.settle(command_id)

@@ -185,6 +185,13 @@ def test_a_copied_home_is_recognised_and_left_as_it_is(desk: Desk, tmp_path: Pat
         assert found(copy.remit("doctor", "--offline"))["history_changed"]["severity"] == "warning"
 
 
+def test_an_emptied_file_of_checkpoints_is_none_where_nothing_happened_yet(desk: Desk) -> None:
+    notes = desk.home / "checkpoints" / "journal.notes"
+    notes.parent.mkdir(exist_ok=True)
+    notes.touch()
+    assert "checkpoints_none" in found(desk.remit("doctor", "--offline"))
+
+
 def test_a_clock_that_was_set_since_a_worker_started_is_noticed(desk: Desk) -> None:
     clock = MovableClock()
     note(desk.home, clock)

@@ -149,7 +149,7 @@ async def test_what_cannot_be_done_says_why_and_changes_nothing(world: World, of
     assert (await office.asks("freeze", "off", "--scope", "system:wordpress")).code == 0
     assert (await world.settle(waiting)).live
     late = await office.asks("cancel", waiting)
-    assert (late.code, late.error, "published as post 1" in late.stdout) == (1, "already_ended", True)
+    assert (late.code, late.error, "PUBLISH_WORDPRESS_POST succeeded on 1" in late.stdout) == (1, "already_ended", True)
     retried = await office.asks("repeat", waiting)
     assert (retried.error, "is published and verified" in retried.stdout) == ("stale_version", True)
     await office.asks("freeze", "on", "--scope", "site:blog")
