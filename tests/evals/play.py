@@ -88,7 +88,7 @@ class Play:
         )
         decision = changes.get("dec", forge.DEC)
         query = forge.query_detail(resources=[f"command/by-dec/{decision}"], limits={"max_uses": 10_000})
-        times = {"iat": now_s - 60, "nbf": now_s - 60, "exp": now_s + 840}
+        times = {"iat": now_s, "nbf": now_s, "exp": now_s + 840}
         return forge.token(forge.claims(**{**times, "authorization_details": [publish, query], **changes}))
 
     def caller(self, **changes: Any) -> Caller:

@@ -61,12 +61,12 @@ async def test_the_schedule_is_told_in_utc_and_on_the_sites_clock(tmp_path: Path
         async with world.another() as other:
             offered = proposal(publish_at=at(world, HOUR_S))
             command_id = (await other.intake.propose(offered, PROPOSER)).command_id
+            assert (await world.settle(command_id, other)).state == "AWAITING_APPROVAL"
         view = await world.view(command_id)
         assert view.publish_at_ms == int(datetime.fromisoformat(offered.arguments["publish_at"]).timestamp() * 1000)
         assert view.publish_at_local is not None
         assert view.publish_at_local.endswith("+05:45[Asia/Kathmandu]")
-        asked = await world.until_approval(offered)
-        _, approval = await world.operations.pending(asked)
+        _, approval = await world.operations.pending(command_id)
         assert json.loads(approval.subject)["publish_at_local"] == view.publish_at_local
 
 
