@@ -120,8 +120,8 @@ def _watched(
     if sighting is not None:
         draft.note(command_id, Fact.OBSERVED, _body(sighting, drive.action(command_id).system, asked, "watch"))
     again_s = _again_in_s(drive, sighting, row.look_count + 1)
-    if isinstance(sighting, Absent | Foreign) and shown_in_s:
-        again_s = shown_in_s
+    if finding is not None and not isinstance(sighting, CannotTell) and shown_in_s:
+        again_s = shown_in_s  # it may not show yet what landed last, an effect or its undoing
     if again_s is not None:
         due = draft.now_ms + int(again_s * 1000) + 1
         draft.set(command_id, look_count=row.look_count + 1, next_check_at_ms=due)

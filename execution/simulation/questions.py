@@ -23,6 +23,8 @@ LEAVE_SOMETHING: Final = frozenset(
     {DRAFT, "STAGE_PUBLICATION_RECORD", PIVOT, "RECORD_PUBLICATION", "SEND_NOTIFICATION"}
 )
 """Steps whose effect can be found in the systems' history by the digest of their requests."""
+KEPT_BY_KEY: Final = frozenset({"STAGE_PUBLICATION_RECORD", "RECORD_PUBLICATION"})
+"""Steps whose system takes the same write twice and changes nothing the second time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +171,9 @@ def _human(asked: Asked) -> Iterator[str]:
 
 
 def _on_its_way(asked: Asked, row: Command) -> bool:
-    """Whether a request of that row may still take effect."""
+    """Whether a request of that row may still take effect: a row that stands under its key stays as it is."""
+    if row.command_type in KEPT_BY_KEY and asked.landed(row):
+        return False
     digests = asked.digests(row)
     flying = asked.world.log.in_flight
     return any(request.number in flying and request.request_digest in digests for request in asked.world.log.sent)

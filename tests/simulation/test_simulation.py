@@ -36,6 +36,7 @@ FOUND = {
     998: "an unwinding whose last open question was about something else ended nowhere",
     4931: "what a person had published was taken for the write that was still on its way",
     7054: "a lost message was sent again on the word of a person who had looked too early",
+    10599: "the last count read what stood before the undoing, and asked a person about it",
     11542: "what had landed a moment ago was mended once more, because a stale read lacked it",
     16305: "a stale read knew nothing of a young draft, which was called thrown away",
 }
