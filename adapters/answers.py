@@ -15,6 +15,8 @@ from execution.core.failures import Answer, FailureClass, Lost, Refused
 
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 JSON_DEPTH_MAX: Final = 32
+JSON_VALUES_MAX: Final = 250_000
+"""A page of a hundred posts with what plugins add to each holds a fifth of these."""
 DAY_S: Final = 86_400.0
 _UNIX_TIME: Final = re.compile(r"\d{9,11}")
 _DELTA_SECONDS: Final = re.compile(r"\d{1,9}(\.\d{1,6})?")
@@ -58,7 +60,9 @@ def undocumented(reply: Reply) -> Answer:
 def parse(body: bytes) -> JsonValue:
     """Strict JSON; raises Unreadable."""
     try:
-        return loads(body, bytes_max=BODY_BYTES_MAX, depth_max=JSON_DEPTH_MAX, allow_floats=True)
+        return loads(
+            body, bytes_max=BODY_BYTES_MAX, depth_max=JSON_DEPTH_MAX, values_max=JSON_VALUES_MAX, allow_floats=True
+        )
     except StrictJsonError:
         raise Unreadable from None
 
