@@ -6,16 +6,14 @@ import asyncio
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
 from tests.benchmarks import bound, engine, serving, store
-from tests.benchmarks.measure import COMMITS, STEPS, Measured, fsync_ms, median
+from tests.benchmarks.measure import COMMITS, STEPS, Measured, Run, fsync_ms, median
 
 ROUNDS: Final = 3
 SAGAS: Final = {1: 150, 32: 1500}
-Run = Callable[..., Awaitable[Measured]]
 WAYS: Final[dict[str, Run]] = {"bound": bound.run, "store": store.run, "product": engine.run}
 """The first is what the others are compared with."""
 
@@ -36,7 +34,7 @@ def _compare(folder: Path, concurrency: int, sagas: int) -> None:
     for number in range(ROUNDS):
         for name, run in WAYS.items():
             path = folder / f"{name}-{concurrency}-{number}.db"
-            runs[name].append(asyncio.run(run(path, sagas=sagas, concurrency=concurrency)))  # type: ignore[arg-type]  # both are ways to run
+            runs[name].append(asyncio.run(run(path, sagas=sagas, concurrency=concurrency)))
             for file in folder.glob(path.name + "*"):
                 file.unlink()
     best = median(runs[next(iter(WAYS))]).per_second
@@ -52,7 +50,7 @@ def _same_rows(folder: Path) -> None:
     left = {}
     for name, run in list(WAYS.items())[:2]:
         path = folder / f"same-{name}.db"
-        asyncio.run(run(path, sagas=3, concurrency=2))  # type: ignore[arg-type]  # both are ways to run
+        asyncio.run(run(path, sagas=3, concurrency=2))
         left[name] = _rows(path)
     reference, *others = left.values()
     for other in others:

@@ -126,11 +126,9 @@ INTENT: Final = Intent(
 
 
 class Ended(Worker):
-    """A worker that says which saga ended."""
+    """A worker that says which saga ended, to whoever put a future under its command's id."""
 
-    def __init__(self, **parts: object) -> None:
-        super().__init__(**parts)  # type: ignore[arg-type]  # the worker's own keywords
-        self.ends: dict[str, asyncio.Future[None]] = {}
+    ends: dict[str, asyncio.Future[None]]
 
     async def _drive(self, root_id: str) -> None:
         await super()._drive(root_id)
@@ -162,11 +160,13 @@ async def _run(store: Store, catalog: Catalog, numbers: Numbers, *, sagas: int, 
         ids=numbers,
         chance=numbers,
         settings=EngineSettings(),
+        approvers={},
         pace=Pace(Clock(), common=Rules(concurrent=concurrency)),
         owner="worker-1",
         installation="inst_bench",
         incarnation="inc_bench",
     )
+    worker.ends = {}
     intake = Intake(store, catalog, Clock(), numbers, EngineSettings(), wake=worker.wake)
     stop = asyncio.Event()
     working = asyncio.create_task(worker.run(stop))

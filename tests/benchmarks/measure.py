@@ -7,10 +7,10 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol
 
 STEPS: Final = 5
 COMMITS: Final = 2 + 2 * STEPS
@@ -42,6 +42,14 @@ class Measured:
     def writer_ms(self) -> float:
         """Of these, the writer thread's."""
         return self.writer_s / self.sagas * 1000
+
+
+class Run(Protocol):
+    """One way to do the load, on a fresh database."""
+
+    def __call__(self, path: Path, *, sagas: int, concurrency: int) -> Coroutine[Any, Any, Measured]:
+        """Do it and say what it cost."""
+        ...
 
 
 async def measure(saga: Callable[[int], Awaitable[None]], *, sagas: int, concurrency: int) -> Measured:
