@@ -162,7 +162,8 @@ class WordPressSite:
             missing = await self._missing(post, article)
             if isinstance(missing, CannotTell):
                 return missing
-            seen = answers.live(post, article, missing, self._unkept(article))
+            untouched = post.kept_beside(expected_version)  # what is missing was not written, and nobody wrote there
+            seen = answers.live(post, article, missing, self._unkept(article), mendable=bool(missing) and untouched)
             if seen.complete or post.version != expected_version:
                 return seen
         if post.version != expected_version:

@@ -13,12 +13,14 @@ from execution.core.failures import Answer, Landed, Lost, Present, Receipt
 from execution.ports import Article
 
 
-def live(post: Post, article: Article, missing: tuple[str, ...] = (), unkept: tuple[str, ...] = ()) -> Present:
+def live(
+    post: Post, article: Article, missing: tuple[str, ...] = (), unkept: tuple[str, ...] = (), *, mendable: bool = False
+) -> Present:
     """A live post, and what it lacks of the article."""
     lacking = missing if same_slug(post.slug, article.slug) else ("slug", *missing)
     difference = (*differing(post, article), *unkept, *lacking)
     receipt = post.receipt(difference)
-    return Present(receipt=receipt, complete=not lacking, mendable=bool(missing), difference=difference)
+    return Present(receipt=receipt, complete=not lacking, mendable=mendable, difference=difference)
 
 
 def created(reply: Reply, article: Article) -> Answer:

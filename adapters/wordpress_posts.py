@@ -58,9 +58,16 @@ class Post:
     @property
     def version(self) -> str:
         """What is expected of the post at our next write."""
+        return f"1.{self.status}.{self.modified_gmt}.{self._state(self.raw_hash, self.status)}.{self.raw_hash}"
+
+    def kept_beside(self, version: str) -> bool:
+        """Whether terms, image and slug are what they were at that version of the same post."""
+        parts = version.split(".")
+        return len(parts) == 5 and parts[3] == self._state(raw_hash=parts[4], status=parts[1])
+
+    def _state(self, raw_hash: str, status: str) -> str:
         terms = [",".join(map(str, sorted(ids))) for ids in (self.categories, self.tags)]
-        state = digest(self.raw_hash, self.slug, self.status, *terms, str(self.featured_media))[:32]
-        return f"1.{self.status}.{self.modified_gmt}.{state}.{self.raw_hash}"
+        return digest(raw_hash, self.slug, status, *terms, str(self.featured_media))[:32]
 
     @property
     def is_trashed(self) -> bool:

@@ -6,10 +6,11 @@ clock must not end the wait. What is remembered here is deliberately lost with t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from execution.core.command import Attempt, Saga
-from execution.core.quiescence import Doubt, remaining_s
+from execution.core.quiescence import Doubt, remaining_s, seen_after_s
 from execution.ports import Clock
 
 
@@ -32,6 +33,18 @@ class Doubts:
             for attempt in attempts
         ]
         return remaining_s(doubts, self._clock.now_ms())
+
+    def shown_in_s(self, attempts: Iterable[Attempt]) -> float:
+        """Seconds until a read shows what of these took effect, as far as that can be known: what landed had done so
+        when its answer was there.
+        """
+        now, longest = self._clock.now_ms(), 0.0
+        for attempt in attempts:
+            if attempt.settled_at_ms is None:
+                longest = max(longest, self.remaining_s([attempt]) or 0.0)
+            else:
+                longest = max(longest, seen_after_s(json.loads(attempt.terms)) - (now - attempt.settled_at_ms) / 1000)
+        return longest
 
     def quiet_at_ms(self, saga: Saga) -> dict[str, int | None]:
         """For each command of the saga with open attempts: when they are quiescent (Unix ms), None when never known."""

@@ -243,6 +243,7 @@ def set_lease(draft: Draft, following: Next | None, env: Env) -> None:
     due = following.until_ms
     if not draft.root.is_terminal and draft.root.deadline_at_ms is not None and draft.root.deadline_at_ms > now:
         due = draft.root.deadline_at_ms if due is None else min(due, draft.root.deadline_at_ms)
-    if due is None and any(review.verdict is not None and review.closed_at_ms is None for review in draft.saga.reviews):
-        due = now + int(env.settings.held_poll_s * 1000)  # a person ruled while the last of it was written
+    if any(review.verdict is not None and review.closed_at_ms is None for review in draft.saga.reviews):
+        soon = now + int(env.settings.held_poll_s * 1000)  # a person ruled while this was written
+        due = soon if due is None else min(due, soon)
     draft.set(root_id, lease_owner=None, lease_until_ms=None, next_check_at_ms=due)

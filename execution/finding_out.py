@@ -85,7 +85,7 @@ async def _look(drive: Drive, command_id: str, *, second: bool) -> tuple[Decisio
 
 async def watch(drive: Drive, command_ids: tuple[str, ...]) -> Next:
     """The saga ended and quiescence passed: count our objects once more and settle the watch list."""
-    seen: list[tuple[str, int, Sighting | None, Mapping[str, Any], float | None]] = []
+    seen: list[tuple[str, int, Sighting | None, Mapping[str, Any], float]] = []
     for command_id in command_ids:
         async with drive.turn(command_id):
             asked, shown = drive.env.clock.now_ms(), _shown_in_s(drive)
@@ -99,10 +99,10 @@ async def watch(drive: Drive, command_ids: tuple[str, ...]) -> Next:
     return await drive.commit(change)
 
 
-def _shown_in_s(drive: Drive) -> float | None:
+def _shown_in_s(drive: Drive) -> float:
     """Until then a stale read may lack what landed last, which may be a later step's write to the same object."""
     saga = drive.saga
-    return drive.env.doubts.remaining_s(a for row in saga.members for a in saga.effective_attempts(row.command_id))
+    return drive.env.doubts.shown_in_s(a for row in saga.members for a in saga.effective_attempts(row.command_id))
 
 
 def _watched(
@@ -112,7 +112,7 @@ def _watched(
     asked: int,
     sighting: Sighting | None,
     texts: Mapping[str, Any],
-    shown_in_s: float | None,
+    shown_in_s: float,
 ) -> None:
     row = draft.row(command_id)
     undone = draft.root.state is not State.SUCCESS and row.compensates is None
@@ -120,7 +120,7 @@ def _watched(
     if sighting is not None:
         draft.note(command_id, Fact.OBSERVED, _body(sighting, drive.action(command_id).system, asked, "watch"))
     again_s = _again_in_s(drive, sighting, row.look_count + 1)
-    if finding is not None and not isinstance(sighting, CannotTell) and shown_in_s:
+    if finding is not None and not isinstance(sighting, CannotTell) and shown_in_s > 0:
         again_s = shown_in_s  # it may not show yet what landed last, an effect or its undoing
     if again_s is not None:
         due = draft.now_ms + int(again_s * 1000) + 1

@@ -180,7 +180,7 @@ def _looked_at_landed(at: Standing, sighting: Sighting, jitter: float) -> Decisi
 def after_verify(at: Standing, sighting: Sighting, jitter: float) -> Decision:
     """RUNNING with a recorded receipt, and the read-back after success answered."""
     match sighting:
-        case Present(difference=difference) if _to_mend(at, sighting):
+        case Present(difference=difference) if _mendable(at, sighting):
             return Decision(
                 moves=(T.OUTCOME_LOST,),
                 failure=FailureClass.UNKNOWN,
@@ -249,8 +249,13 @@ def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second
 
 
 def _to_mend(at: Standing, sighting: Present) -> bool:
-    """Whether what was found is to be finished. A saga that turns back undoes it as it is."""
-    return at.mends and sighting.mendable and sighting.rows == 1 and not at.abandon and at.retry.allows(at.attempts)
+    """Whether what was found is to be finished: there are tries left, or a stale read only lacks what was added."""
+    return _mendable(at, sighting) and (at.retry.allows(at.attempts) or bool(at.shown_in_s))
+
+
+def _mendable(at: Standing, sighting: Present) -> bool:
+    """Whether what was found could be finished. A saga that turns back undoes it as it is."""
+    return at.mends and sighting.mendable and sighting.rows == 1 and not at.abandon
 
 
 def _unfinished(at: Standing, sighting: Present, jitter: float) -> Decision:

@@ -20,7 +20,7 @@ connection; it still declares its terms, they are only small.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -76,6 +76,11 @@ class Bounds:
             "H_source": self.incomplete_source,
             "Q": self.quiescent_after_s(),
         }
+
+
+def seen_after_s(terms: Mapping[str, Any]) -> float:
+    """How long after its answer a read shows what landed, by the terms of its attempt; 0 where it has none."""
+    return float(terms.get("S", 0.0) + terms.get("J", 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from execution.sagas.publish_wordpress import (
     site_of,
     target_of,
 )
+from execution.sagas.vanishing import nowhere
 
 VALIDATE: Final = "VALIDATE_PUBLICATION"
 APPROVAL: Final = "HUMAN_APPROVAL"
@@ -50,6 +51,8 @@ async def _draft_unchanged(ports: Ports, context: Context, params: PublishParams
     seen = await look_at_draft(ports, context, draft_marker(context), draft.resource_id)
     if isinstance(seen, CannotTell):
         return seen
+    if nowhere(seen):
+        return CannotTell(code="draft_gone")
     if not isinstance(seen, Present):
         return (Finding(code="draft_gone", where="content"),)
     if seen.receipt.data.get("raw_hash") != draft.data.get("raw_hash") or not seen.receipt.data.get("raw_hash"):
@@ -66,6 +69,8 @@ async def _image_unchanged(ports: Ports, context: Context, params: PublishParams
     seen = await look_at_image(ports, context)
     if isinstance(seen, CannotTell):
         return seen
+    if nowhere(seen):
+        return CannotTell(code="image_gone")
     if not isinstance(seen, Present):
         return (Finding(code="image_gone", where="featured_image"),)
     return () if seen.complete else (Finding(code="image_incomplete", where="featured_image"),)

@@ -18,7 +18,7 @@ from execution.core.retry import RetryPolicy
 from execution.core.states import EffectClass, Repeat
 from execution.ports import Ports, WordPress
 from execution.sagas.publish_params import Mode, PublishParams, article_of, artifact_ref, resource, step_marker
-from execution.sagas.vanishing import once_told
+from execution.sagas.vanishing import nowhere, once_told
 
 SYSTEM: Final = "wordpress"
 DRAFT: Final = "CREATE_WORDPRESS_DRAFT"
@@ -181,7 +181,7 @@ async def staged_drift(ports: Ports, context: Context) -> str | CannotTell | Non
     if isinstance(seen, CannotTell):
         return seen
     if not isinstance(seen, Present):
-        return "draft_gone"
+        return CannotTell(code="draft_gone") if nowhere(seen) else "draft_gone"
     return None if seen.receipt.data.get("raw_hash") == draft.data.get("raw_hash") else DRAFT_CHANGED
 
 

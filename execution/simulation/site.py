@@ -232,7 +232,7 @@ class Site:
     def person_writes(self, post_id: int, act: Act) -> None:
         """A person edits, trashes or publishes a post of ours."""
         post = self.posts.get(post_id)
-        if post is None or post.status == "trash":
+        if post is None or post.status in ("trash", "publish" if act is Act.PUBLISH else "trash"):
             return
         match act:
             case Act.EDIT:

@@ -186,6 +186,27 @@ async def test_what_a_draft_lacks_is_added_to_that_draft(bed: Bed) -> None:
         assert (seen.complete, seen.rows, seen.receipt.data["status"]) == (True, 1, "draft")
 
 
+async def test_what_a_live_post_lacks_is_added_over_nobodys_change(bed: Bed) -> None:
+    names = [f"{word} {fresh_marker()[:8]}" for word in ("first", "second", "theirs")]
+    terms = [(await bed.person("POST", "/wp/v2/tags", {"name": name}))["id"] for name in names]
+    async with bed.site() as site:
+        first = fresh_article(tags=(names[0],))
+        live = await published(site, await drafted(site, first), first)
+        second = replace(first, content=first.content + "<p>more</p>", tags=(names[1],))
+        row = {"title": second.title, "content": second.content, "excerpt": second.excerpt}
+        await bed.person("POST", f"/wp/v2/posts/{live.resource_id}", row)
+
+        async def seen() -> Present:
+            look = site.observe_publication(post_id=live.resource_id, expected_version=live.version, article=second)
+            return present(await look)
+
+        interrupted = await seen()
+        assert (interrupted.complete, interrupted.mendable, interrupted.difference) == (False, True, ("tags",))
+        await bed.person("POST", f"/wp/v2/posts/{live.resource_id}", {"tags": [terms[0], terms[2]]})
+        edited = await seen()
+        assert (edited.complete, edited.mendable, edited.difference) == (False, False, ("tags",))
+
+
 async def test_structured_data_stays_with_an_editor_and_is_missed_with_an_author(bed: Bed) -> None:
     html = with_structured_data("<p>x</p>", {"@context": "https://schema.org", "name": "a < b & c"}, "html")
     article = fresh_article(content=html)

@@ -32,13 +32,18 @@ FOUND = {
     60: "a pivot that was adopted left its saga before the pivot",
     85: "a step in review was given up although its effect was on record",
     312: "a stale read was taken for the proof that a compensation was done",
+    370: "a ruling that came while a saga ended was never carried out",
     888: "a compensation that was ruled absent was never tried again",
     998: "an unwinding whose last open question was about something else ended nowhere",
+    1757: "a stale read before a later version went live knew nothing of its draft, and a person was asked",
     4931: "what a person had published was taken for the write that was still on its way",
     7054: "a lost message was sent again on the word of a person who had looked too early",
     10599: "the last count read what stood before the undoing, and asked a person about it",
+    10729: "a ruling that came while a saga ended was never carried out",
     11542: "what had landed a moment ago was mended once more, because a stale read lacked it",
     16305: "a stale read knew nothing of a young draft, which was called thrown away",
+    50238: "a second ruling that came while the first was carried out waited for the saga's deadline",
+    52865: "where one system's bounds are unknown, the last count did not wait until another's reads show",
 }
 FOUND_ELSEWHERE = {
     (Kind.FOCUS, 16): "a stale read before a publication knew nothing of a young draft, and a person was asked",

@@ -211,6 +211,8 @@ def test_what_is_found_unfinished_is_waited_for_and_then_mended() -> None:
     assert (verified.moves, verified.code, verified.retry_in_s) == ((T.OUTCOME_LOST,), "incomplete", 0.5)
     waiting = after_look(at(mends=True, unproven=1, quiet_in_s=3.0, shown_in_s=3.0), UNFINISHED, 0.5)
     assert (waiting.moves, waiting.code) == ((T.STILL_UNKNOWN,), "incomplete")
+    used_up = at(mends=True, attempts=3, landed=RECEIPT, shown_in_s=3.0)  # what was mended may not be seen yet
+    assert after_verify(used_up, UNFINISHED, 0.5).code == after_look(used_up, UNFINISHED, 0.5).code == "incomplete"
     landed_just_now = after_look(at(mends=True, landed=RECEIPT, shown_in_s=3.0), UNFINISHED, 0.5)
     assert (landed_just_now.moves, landed_just_now.code) == ((T.STILL_UNKNOWN,), "incomplete")
     quiet = after_look(at(mends=True), UNFINISHED, 0.5)

@@ -183,8 +183,7 @@ async def test_an_image_is_deleted_only_as_we_stored_it() -> None:
 @pytest.mark.parametrize(
     ("seen", "code"),
     [
-        (Absent(), "image_gone"),
-        (Foreign(code="gone"), "image_gone"),
+        (Foreign(code="trashed", receipt=DRAFT), "image_gone"),
         (Present(receipt=UPLOADED, complete=False), "image_incomplete"),
     ],
 )
@@ -289,7 +288,8 @@ async def test_the_pivot_of_a_later_version_writes_over_the_live_post_under_its_
     [
         (Present(receipt=replace(DRAFT, data={"raw_hash": "h-person"})), FailureClass.CONFLICT, "draft_changed"),
         (Foreign(code="trashed", receipt=DRAFT), FailureClass.CONFLICT, "draft_gone"),
-        (Absent(), FailureClass.CONFLICT, "draft_gone"),
+        (Absent(), FailureClass.TRANSIENT, "draft_gone"),
+        (Foreign(code="gone"), FailureClass.TRANSIENT, "draft_gone"),
         (CannotTell(code="http_503"), FailureClass.TRANSIENT, "http_503"),
     ],
 )
@@ -385,8 +385,19 @@ async def test_a_draft_that_was_edited_or_removed_is_a_finding() -> None:
     assert codes(await check(world)) == ["draft_changed"]
     world.site.sees["observe_draft"] = Present(receipt=replace(DRAFT, data={}))
     assert codes(await check(world)) == ["draft_changed"]
-    world.site.sees["observe_draft"] = Foreign(code="gone")
+    world.site.sees["observe_draft"] = Foreign(code="trashed", receipt=DRAFT)
     assert codes(await check(world)) == ["draft_gone"]
+
+
+async def test_what_is_nowhere_to_be_seen_is_looked_for_again_before_a_person_is_asked() -> None:
+    """A read that lags behind sees a young draft just so."""
+    for seen in (Absent(), Foreign(code="gone")):
+        world = pictured()
+        world.site.sees["observe_draft"] = seen
+        assert await check(world) == CannotTell(code="draft_gone")
+        world = pictured()
+        world.library.sees["observe_image"] = seen
+        assert await check(world) == CannotTell(code="image_gone")
 
 
 async def test_a_draft_whose_stored_bytes_are_not_known_does_not_pass() -> None:
