@@ -237,6 +237,11 @@ def _settings(scenario: Scenario) -> PublishSettings:
 
 
 def run(scenario: Scenario, bench: Bench | None = None) -> Result:
-    """Run one scenario."""
-    logging.getLogger("remit").setLevel(logging.CRITICAL)
-    return Schedule(bench or Bench(), scenario).run()
+    """Run one scenario, without the log lines of the faults in it."""
+    log = logging.getLogger("remit")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        return Schedule(bench or Bench(), scenario).run()
+    finally:
+        log.setLevel(level)
