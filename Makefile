@@ -14,6 +14,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 JOBS ?= 3
 TESTS ?=
 SEEDS ?= 20000
+FUZZ_S ?= 360
 
 .PHONY: help demo test check bench soak services lock wheel clean
 
@@ -39,6 +40,7 @@ soak: $(VENV)/.dev ## the long proofs: many simulated schedules, then real proce
 	$(BIN)/remit simulate --seeds $(SEEDS)
 	for world in focus stalled deadly front lying; do \
 	  $(BIN)/python -m execution.simulation $$(( $(SEEDS) / 20 )) 0 1 $$world; done
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S)
 	$(BIN)/python -m tests.matrix
 	$(BIN)/python -m tests.soak
 

@@ -300,6 +300,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Four calls and a kill make one post and one mail.",
             source="The design, section 1",
         ),
+        "input.fuzzed": Behaviour(
+            sentence="Whatever a stranger sends ends in an answer or a documented refusal, found with coverage's help.",
+            source="The design, section 1",
+        ),
         "token.hostile": Behaviour(
             sentence="A hostile token is refused with its code and without echo.",
             source="The security rules, section 6; RFC 8725",

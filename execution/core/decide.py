@@ -181,39 +181,30 @@ def after_verify(at: Standing, sighting: Sighting, jitter: float) -> Decision:
     """RUNNING with a recorded receipt, and the read-back after success answered."""
     match sighting:
         case Present(difference=difference) if _mendable(at, sighting):
-            return Decision(
-                moves=(T.OUTCOME_LOST,),
-                failure=FailureClass.UNKNOWN,
-                code="incomplete",
-                difference=difference,
-                retry_in_s=at.looks_policy.delay_s(1, jitter),
-            )
+            return _unseen(at, FailureClass.UNKNOWN, "incomplete", jitter, difference)
         case Present(receipt=receipt):
             return _found(T.SUCCEEDED, sighting, receipt)
         case Foreign(code=code, difference=difference):
-            return Decision(
-                moves=(T.OUTCOME_LOST,),
-                failure=FailureClass.CONFLICT,
-                code=code,
-                difference=difference,
-                retry_in_s=at.looks_policy.delay_s(1, jitter),
-            )
+            return _unseen(at, FailureClass.CONFLICT, code, jitter, difference)
         case Absent():
-            return Decision(
-                moves=(T.OUTCOME_LOST,),
-                failure=FailureClass.UNKNOWN,
-                code="accepted_not_visible",
-                retry_in_s=at.looks_policy.delay_s(1, jitter),
-            )
+            return _unseen(at, FailureClass.UNKNOWN, "accepted_not_visible", jitter)
         case CannotTell(code=code, retry_after_s=asked):
-            return Decision(
-                moves=(T.OUTCOME_LOST,),
-                failure=FailureClass.UNKNOWN,
-                code=code,
-                retry_in_s=at.looks_policy.delay_s(1, jitter, asked),
-            )
+            return _unseen(at, FailureClass.UNKNOWN, code, jitter, asked=asked)
         case _:
             assert_never(sighting)
+
+
+def _unseen(
+    at: Standing,
+    failure: FailureClass,
+    code: str,
+    jitter: float,
+    difference: tuple[str, ...] = (),
+    asked: float | None = None,
+) -> Decision:
+    """It was accepted, and what was read back is something else: doubt, and another look."""
+    retry_in_s = at.looks_policy.delay_s(1, jitter, asked)
+    return Decision(moves=(T.OUTCOME_LOST,), failure=failure, code=code, difference=difference, retry_in_s=retry_in_s)
 
 
 def after_look(at: Standing, sighting: Sighting | None, jitter: float, *, second: bool = False) -> Decision:
