@@ -48,10 +48,9 @@ class Authenticated:
 
 def authenticate(raw: str, keys: Keys) -> Authenticated:
     """Check everything about a token but its claims. Raises CredentialError; the work is bounded by the length cap."""
-    header_segment, payload_segment, signature_segment = _shape(raw)
-    algorithm, kid = _header(_decode(header_segment, CredentialCode.MALFORMED_TOKEN))
-    payload = _decode(payload_segment, CredentialCode.MALFORMED_TOKEN)
-    signature = _decode(signature_segment, CredentialCode.MALFORMED_TOKEN)
+    header_segment, payload_segment, signature_segment = segments(raw)
+    algorithm, kid = _token_header(header_of(header_segment, _HEADER_MEMBERS))
+    payload, signature = decoded(payload_segment), decoded(signature_segment)
     key = keys.find(kid)
     if key is None:
         raise CredentialError(CredentialCode.UNKNOWN_KEY)
@@ -87,8 +86,9 @@ def sign(payload: bytes, signer: Signer) -> str:
 
 def with_low_s(signature: bytes) -> bytes:
     """Of the two ES256 signatures (r, s) and (r, n−s), the one this module accepts (BIP 62, RFC 6979 signers vary)."""
-    s = int.from_bytes(signature[32:], "big")
-    return signature[:32] + min(s, P256_ORDER - s).to_bytes(32, "big")
+    s = int.from_bytes(signature[32:64], "big")
+    low = P256_ORDER - s if P256_ORDER // 2 < s < P256_ORDER else s
+    return signature[:32] + low.to_bytes(32, "big") + signature[64:]
 
 
 def is_canonical_signature(algorithm: Algorithm, signature: bytes) -> bool:
@@ -104,7 +104,8 @@ def is_canonical_signature(algorithm: Algorithm, signature: bytes) -> bool:
     return 0 < r < P256_ORDER and 0 < s <= P256_ORDER // 2
 
 
-def _shape(raw: str) -> tuple[str, str, str]:
+def segments(raw: str) -> tuple[str, str, str]:
+    """Header, payload and signature, still encoded; what is too long or has another shape is refused unread."""
     if not 0 < len(raw) <= TOKEN_CHARS_MAX or raw.count(".") != 2:
         raise CredentialError(CredentialCode.MALFORMED_TOKEN)
     header, payload, signature = raw.split(".")
@@ -113,32 +114,40 @@ def _shape(raw: str) -> tuple[str, str, str]:
     return header, payload, signature
 
 
-def _decode(segment: str, code: CredentialCode) -> bytes:
-    decoded = base64url.decode(segment)
-    if decoded is None:
-        raise CredentialError(code)
-    return decoded
+def decoded(segment: str) -> bytes:
+    """The bytes of a segment, which has one spelling."""
+    found = base64url.decode(segment)
+    if found is None:
+        raise CredentialError(CredentialCode.MALFORMED_TOKEN)
+    return found
 
 
-def _header(raw: bytes) -> tuple[Algorithm, str]:
+def header_of(segment: str, members: frozenset[str]) -> dict[str, JsonValue]:
+    """The header, out of these members alone."""
     try:
-        header = strict_json.load_object(raw, depth_max=_HEADER_DEPTH_MAX)
+        header = strict_json.load_object(decoded(segment), depth_max=_HEADER_DEPTH_MAX)
     except StrictJsonError:
         raise CredentialError(CredentialCode.MALFORMED_HEADER) from None
-    if not header.keys() <= _HEADER_MEMBERS:
+    if not header.keys() <= members:
         raise CredentialError(CredentialCode.UNKNOWN_HEADER)
-    if header.get("typ") != TOKEN_TYPE:
-        raise CredentialError(CredentialCode.WRONG_TOKEN_TYPE)
-    kid = header.get("kid")
-    algorithm = _algorithm(header.get("alg"))
-    if not is_segment(kid):
-        raise CredentialError(CredentialCode.UNKNOWN_KEY)
-    return algorithm, kid
+    return header
 
 
-def _algorithm(name: JsonValue) -> Algorithm:
+def algorithm_of(header: dict[str, JsonValue]) -> Algorithm:
+    """The algorithm that it names, of the two there are."""
+    name = header.get("alg")
     if name == Algorithm.EDDSA.value:
         return Algorithm.EDDSA
     if name == Algorithm.ES256.value:
         return Algorithm.ES256
     raise CredentialError(CredentialCode.UNSUPPORTED_ALGORITHM)
+
+
+def _token_header(header: dict[str, JsonValue]) -> tuple[Algorithm, str]:
+    if header.get("typ") != TOKEN_TYPE:
+        raise CredentialError(CredentialCode.WRONG_TOKEN_TYPE)
+    kid = header.get("kid")
+    algorithm = algorithm_of(header)
+    if not is_segment(kid):
+        raise CredentialError(CredentialCode.UNKNOWN_KEY)
+    return algorithm, kid

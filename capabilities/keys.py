@@ -20,16 +20,17 @@ from typing import Final, Protocol, TypeAlias
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from capabilities import base64url
 from capabilities.errors import ApprovalSignatureError, KeyFileCode, KeyFileError
 from capabilities.identifiers import is_segment
-from capabilities.keyfile import create_private_file, read_private_file
+from capabilities.keyfile import create_private_file, read_private_file, read_public_file
 
 APPROVAL_DOMAIN: Final = b"remit-approval-v1\x00"
 ED25519_KEY_BYTES: Final = 32
+PUBLIC_KEY_BYTES_MAX: Final = 4_096
 
 _P: Final = 2**255 - 19
 _D: Final = -121665 * pow(121666, -1, _P) % _P
@@ -168,6 +169,23 @@ def load_signing_key(path: Path, *, kid: str | None = None) -> SigningKey:
     if not is_segment(name):
         raise KeyFileError(KeyFileCode.MALFORMED_KEY, str(path), field="kid")
     return SigningKey(kid=name, private=load_private_key(path))
+
+
+def load_client_key(path: Path, client_id: str) -> VerificationKey:
+    """Read the public key of a registered client: PEM, Ed25519 or P-256. Raises KeyFileError."""
+    try:
+        key = serialization.load_pem_public_key(read_public_file(path, bytes_max=PUBLIC_KEY_BYTES_MAX))
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise KeyFileError(KeyFileCode.MALFORMED_KEY, str(path)) from None
+    match key:
+        case Ed25519PublicKey():
+            if not is_strong_ed25519(key.public_bytes_raw()):
+                raise KeyFileError(KeyFileCode.WEAK_KEY, str(path))
+            return VerificationKey(kid=client_id, algorithm=Algorithm.EDDSA, public=key)
+        case EllipticCurvePublicKey() if isinstance(key.curve, SECP256R1):
+            return VerificationKey(kid=client_id, algorithm=Algorithm.ES256, public=key)
+        case _:
+            raise KeyFileError(KeyFileCode.UNSUPPORTED_KEY, str(path))
 
 
 def load_operator_key(path: Path, *, name: str | None = None) -> OperatorKey:

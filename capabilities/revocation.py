@@ -6,12 +6,10 @@ of a grant's six is among them. Nothing is cached, so a revocation takes effect 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from capabilities.grant import Grant
 from capabilities.token import Capability
 
 
@@ -66,10 +64,9 @@ def token_scope(*, tenant: str, iss: str, jti: str) -> RevocationScope:
     return RevocationScope(tenant=tenant, kind=RevocationKind.TOKEN, value=f"{iss} {jti}")
 
 
-def scopes_of(holder: Capability | Grant) -> frozenset[RevocationScope]:
-    """The six scopes of which any one, revoked, ends this capability or grant."""
-    held = holder.claims if isinstance(holder, Capability) else holder
-    tenant = held.tenant
+def scopes_of(holder: Capability) -> frozenset[RevocationScope]:
+    """The six scopes of which any one, revoked, ends this capability and the grants under it."""
+    held, tenant = holder.claims, holder.claims.tenant
     named = {
         RevocationKind.DECISION: held.dec,
         RevocationKind.AGENT: held.sub,
@@ -79,11 +76,3 @@ def scopes_of(holder: Capability | Grant) -> frozenset[RevocationScope]:
     }
     others = {RevocationScope(tenant=tenant, kind=kind, value=value) for kind, value in named.items()}
     return frozenset(others | {token_scope(tenant=tenant, iss=held.iss, jti=held.jti)})
-
-
-def strongest_effect(revoked: Iterable[RevocationScope]) -> RevocationEffect | None:
-    """Of several revocations that hit one grant, the effect to apply; None when there are none."""
-    effects = {scope.effect for scope in revoked}
-    if RevocationEffect.HOLD in effects:
-        return RevocationEffect.HOLD
-    return RevocationEffect.STOP if effects else None

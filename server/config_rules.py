@@ -46,6 +46,8 @@ def problems(settings: Settings) -> Iterator[Problem]:
             yield Problem(f"site.{name}.public_url", "every article would have the same address", fix)
     yield from _http(settings.http)
     yield from _listener(settings.metrics, "metrics")
+    if settings.token_endpoint.enabled:
+        yield from _token_endpoint(settings)
     for name, site in settings.site.items():
         if site.cloudflare is not None:
             yield from _purge(site.cloudflare, f"site.{name}.cloudflare")
@@ -62,6 +64,7 @@ def _names(settings: Settings) -> Iterator[Problem]:
     named += [(f"site.{name}", name) for name in settings.site]
     named += [(f"notify.{name}", name) for name in settings.notify]
     named += [(f"operator.{name}", name) for name in settings.operator]
+    named += [(f"client.{name}", name) for name in settings.client]
     fix = "Use 1 to 64 characters out of a-z, 0-9, '.', '_' and '-', the first a letter or digit."
     yield from (Problem(where, "not a usable name", fix) for where, name in named if not is_segment(name))
 
@@ -100,6 +103,21 @@ def _http(section: HttpSection) -> Iterator[Problem]:
     if section.public_url is not None and not is_safe_url(section.public_url):
         fix = "Use https://…; http:// only for a loopback address."
         yield Problem("http.public_url", "not an address to send a token to", fix)
+
+
+def _token_endpoint(settings: Settings) -> Iterator[Problem]:
+    """A client compares the names that it is told with the addresses that it used."""
+    section, gateway = settings.token_endpoint, settings.gateway
+    yield from _listener(section, "token_endpoint")
+    if not is_safe_url(section.url()) or urlsplit(section.url()).path:
+        fix = "Use https://host or https://host:port; http:// only for a loopback address."
+        yield Problem("token_endpoint.public_url", "not an address to fetch tokens from", fix)
+    if gateway.issuer != section.url():
+        fix = f'Set [gateway] issuer = "{section.url()}"; tokens of the old name are refused from then on.'
+        yield Problem("gateway.issuer", "not the address of the token endpoint", fix)
+    if gateway.audience != settings.http.url():
+        fix = f'Set [gateway] audience = "{settings.http.url() or "https://… (as in [http] public_url)"}".'
+        yield Problem("gateway.audience", "not the address under which clients reach this gateway", fix)
 
 
 def is_safe_url(url: str) -> bool:

@@ -19,9 +19,9 @@ from typing import Any, Final, Protocol
 from capabilities.credential import find_credentials
 from capabilities.details import AuthorizationDetail, Intent
 from capabilities.errors import CredentialError, KeyFileError, ScopeError
-from capabilities.grant import find_detail, may_query, permits, query_scopes
 from capabilities.resources import QueryScope
 from capabilities.revocation import RevocationScope, scopes_of, token_scope
+from capabilities.scope import find_detail, may_query, permits, query_scopes
 from capabilities.token import Capability, Verifier
 from execution.ports import Clock
 from execution.proposal import Accepted, CommandView, IntakeRefused, Proposal, Proposer

@@ -87,27 +87,35 @@ def _unambiguous(request: Request) -> None:
         raise HttpRefused(400, refusal("ambiguous_length"), {"Connection": "close"})
 
 
-async def bounded(work: Awaitable[None], scope: Scope, receive: Receive, send: Send) -> None:
-    """Let a request be worked on, for a limited time; answer what it was refused with."""
+async def bounded(
+    work: Awaitable[None],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    body: Callable[[Refusal], Mapping[str, Any]] = error_body,
+) -> None:
+    """Let a request be worked on, for a limited time; answer what it was refused with, put into words by `body`."""
     try:
         async with asyncio.timeout(REQUEST_S_MAX):
             await work
     except HttpRefused as error:
-        await document(error.status, error_body(error.refusal), error.headers)(scope, receive, send)
+        await document(error.status, body(error.refusal), error.headers)(scope, receive, send)
     except ClientDisconnect:
         log.debug("a client left before its request was whole")
     except TimeoutError:
         log.warning("a request was given up after %.0f s", REQUEST_S_MAX)
 
 
-def answering(handle: Callable[[Request], Awaitable[Response]]) -> ASGIApp:
+def answering(
+    handle: Callable[[Request], Awaitable[Response]], body: Callable[[Refusal], Mapping[str, Any]] = error_body
+) -> ASGIApp:
     """An application that answers each request by itself."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         async def work() -> None:
             await (await handle(Request(scope, receive)))(scope, receive, send)
 
-        await bounded(work(), scope, receive, send)
+        await bounded(work(), scope, receive, send, body)
 
     return app
 

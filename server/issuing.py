@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,7 @@ from capabilities.revocation import RevocationKind, RevocationScope
 from capabilities.token import Claims
 from execution.core.events import canonical
 from execution.store import authority
+from execution.store.connection import Connection
 from server.app import Installation
 from server.config import ConfigError, load_config
 from server.publishing import policy_hash
@@ -39,6 +41,10 @@ TOKENS_DEFAULT: Final = 1_000
 USES_DEFAULT: Final = 1_000
 ISSUED_NAME: Final = "issued.jsonl"
 ISSUED_LINES_MAX: Final = 5_000
+
+
+class AskedTwice(Exception):
+    """What proves who asks was used already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +119,28 @@ def record_of(decision: authority.Decision) -> DecisionRecord:
     )
 
 
-async def issue(at: Installation, decision: authority.Decision, request: TokenRequest) -> tuple[str, Claims]:
-    """Sign one token and count it. Raises IssueError, ConfigError, KeyFileError."""
+async def issue(
+    at: Installation,
+    decision: authority.Decision,
+    request: TokenRequest,
+    *,
+    once: Callable[[Connection], bool] = lambda _: True,
+) -> tuple[str, Claims]:
+    """Sign one token and count it. `once` says in the same transaction whether whoever asks may have one.
+
+    Raises IssueError, ConfigError, KeyFileError; AskedTwice when `once` says no.
+    """
     issuer = _issuer(at)
     now_ms = at.clock.now_ms()
     await _check_revoked(at, decision, request, issuer.key.kid)
     raw, claims = issuer.issue(record_of(decision), request, now_s=now_ms // 1000, new_id=lambda: at.ids.new("tok"))
-    spent = await at.store.transact(lambda conn: authority.spend_token(conn, decision.decision_id, now_ms))
+
+    def count(conn: Connection) -> bool | None:
+        return authority.spend_token(conn, decision.decision_id, now_ms) if once(conn) else None
+
+    spent = await at.store.transact(count)
+    if spent is None:
+        raise AskedTwice
     if not spent:
         raise ConfigError(decision.decision_id, "the decision is closed or spent", "Open a new decision.")
     note_issued(issued_file(at), claims, issuer.key.kid)

@@ -6,7 +6,8 @@ belongs, **the bearer token** (401: hosts fetch another one), the body (bounded 
 message. Only then the SDK sees the request. Whatever is refused here is a JSON-RPC error whose `data` is the same
 problem that tools answer with; nothing of the request is repeated.
 
-No OAuth metadata is published: some hosts would drop the header that they were configured with.
+OAuth metadata (RFC 9728) is published only where a token endpoint is configured: some hosts drop the header that they
+were configured with once they find it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import mcp_types
 from mcp.server.streamable_http import check_accept_headers
@@ -26,12 +28,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from capabilities.errors import CredentialError
 from capabilities.token import Capability
 from server.callers import bearer
+from server.config import Config
 from server.errors import GatewayRefused, from_credential, refusal
 from server.gateway import Gateway
 from server.health import Health
 from server.http_door import Guard, HttpRefused, bounded, document, only, security_of
 from server.protocol import MESSAGE_BYTES_MAX, Context, build, parse_message
-from server.settings import HttpSection
+from server.token_endpoint import RESOURCE_PATH, resource_metadata
 from server.tools import Tools
 
 BODY_S_MAX: Final = 20.0
@@ -41,8 +44,9 @@ CAPABILITY: Final = "remit.capability"
 REALM: Final = 'Bearer realm="remit"'
 
 
-def app_of(tools: Tools, section: HttpSection, health: Health, version: str) -> ASGIApp:
+def app_of(tools: Tools, config: Config, health: Health, version: str) -> ASGIApp:
     """The application: the door, and the protocol server behind it."""
+    section = config.settings.http
     server = build(tools, version, lambda context: lambda: _capability(context))
     security = security_of(section)
     protocol = server.streamable_http_app(
@@ -53,7 +57,8 @@ def app_of(tools: Tools, section: HttpSection, health: Health, version: str) -> 
         transport_security=security,
         host=section.host,
     )
-    return Door(protocol, tools.gateway, section.path, Guard(security), health)
+    published = Published.of(config) if config.settings.token_endpoint.enabled else None
+    return Door(protocol, tools.gateway, section.path, Guard(security), health, published)
 
 
 def _capability(context: Context) -> Capability:
@@ -61,6 +66,23 @@ def _capability(context: Context) -> Capability:
     found = context.request.scope[CAPABILITY] if context.request is not None else None
     assert isinstance(found, Capability), "the door lets nobody through unproven"
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What a client is told that has no token yet: where the document lies, and what it says (RFC 9728 §3)."""
+
+    paths: frozenset[str]
+    url: str
+    document: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, config: Config) -> Published:
+        """For the address under which clients reach this gateway."""
+        audience = urlsplit(config.settings.gateway.audience)
+        own = RESOURCE_PATH + audience.path
+        url = f"{audience.scheme}://{audience.netloc}{own}"
+        return cls(paths=frozenset({own, RESOURCE_PATH}), url=url, document=resource_metadata(config))
 
 
 @dataclass(slots=True)
@@ -81,12 +103,15 @@ class Bodies:
 class Door:
     """Everything that happens to a request before the protocol server sees it."""
 
-    def __init__(self, inner: ASGIApp, gateway: Gateway, path: str, guard: Guard, health: Health) -> None:
+    def __init__(
+        self, inner: ASGIApp, gateway: Gateway, path: str, guard: Guard, health: Health, published: Published | None
+    ) -> None:
         self._inner = inner
         self._gateway = gateway
         self._path = path
         self._guard = guard
         self._health = health
+        self._published = published
         self._bodies = Bodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,6 +129,9 @@ class Door:
                 await _told(request, True, {"process": "alive"})(scope, receive, send)
             case "/readyz":
                 await _told(request, *await self._health.ready())(scope, receive, send)
+            case path if self._published is not None and path in self._published.paths:
+                only(request, "GET", "HEAD")
+                await document(200, self._published.document)(scope, receive, send)
             case _:
                 raise HttpRefused(404, refusal("not_found"))
 
@@ -134,10 +162,12 @@ class Door:
             found = (await self._gateway.stranger(from_credential(error))).refusal
         except GatewayRefused as error:
             found = error.refusal
-        asked = (
-            REALM if found.code == "no_token" else f'{REALM}, error="invalid_token", error_description="{found.code}"'
-        )
-        raise HttpRefused(401, found, {"WWW-Authenticate": asked})
+        asked = [REALM]
+        if found.code != "no_token":
+            asked += ['error="invalid_token"', f'error_description="{found.code}"']
+        if self._published is not None:
+            asked.append(f'resource_metadata="{self._published.url}"')
+        raise HttpRefused(401, found, {"WWW-Authenticate": ", ".join(asked)})
 
     @asynccontextmanager
     async def _body(self, request: Request) -> AsyncGenerator[bytes, None]:

@@ -66,7 +66,7 @@ def over_http(listener: socket.socket, version: str, *, with_worker: bool, metri
         from server.mcp_http import app_of
 
         health = Health(store=at.store, clock=at.clock, with_worker=with_worker, stop=stop)
-        app = app_of(tools, at.config.settings.http, health, version)
+        app = app_of(tools, at.config, health, version)
         try:
             figures = None if metrics is None else (await _figures(at, tools), metrics)
             extra = () if figures is None else (serve(*figures, stop),)
@@ -108,6 +108,18 @@ async def run_connect(url: str, token_file: Path, wire: Wire, version: str, ca: 
     stop = stop_on_signals()
     async with remote(url, token_file, version, ca) as gateway:
         await serve(server_of(version, gateway.listing, gateway.calling), wire, stop)
+
+
+async def run_issuer(config: Config, listener: socket.socket) -> None:
+    """Issue tokens to registered clients until a signal."""
+    from server.http_door import Guard, security_of
+    from server.listening import serve
+    from server.token_endpoint import issuer_app
+
+    stop = stop_on_signals()
+    async with _started(config) as at:
+        app = issuer_app(at, Guard(security_of(config.settings.token_endpoint)))
+        await serve(app, listener, stop)
 
 
 async def run_worker(config: Config, formatter: JsonFormatter) -> None:

@@ -71,6 +71,20 @@ class IssuerSection(Section):
     token_ttl_s: int = Field(default=900, gt=0, le=900)
 
 
+class ClientSection(Section):
+    """A program that fetches its tokens itself (OAuth 2.1, client credentials), as `client:NAME`.
+
+    public_key_file: PEM, Ed25519 or P-256. decision: under which it acts; its budget counts every token. uses, open,
+    repeat: the most that one token of it allows.
+    """
+
+    public_key_file: str
+    decision: str
+    uses: int = Field(default=1, ge=1, le=1_000_000)
+    open: int = Field(default=1, ge=1, le=1_000_000)
+    repeat: bool = False
+
+
 class OperatorSection(Section):
     """A person who acts here. `key` is the public half (`ed25519:…`); `aliases` are agents they also act as; `roles`
     (`server.roles`) are what they may do: everything, unless it is said."""
@@ -293,6 +307,21 @@ class HttpSection(ListenerSection):
         return self.public_url or (f"http://{host}:{self.port}{self.path}" if self.local else None)
 
 
+class TokenEndpointSection(ListenerSection):
+    """Where registered clients fetch tokens: `remit issuer`. The gateway then tells clients about it (RFC 9728).
+
+    `public_url`: the address that clients use when a front is before it; `[gateway] issuer` is the same.
+    """
+
+    port: int = Field(default=8766, ge=0, le=65_535)
+    public_url: str | None = None
+
+    def url(self) -> str:
+        """The issuer's identifier, under which it is reached."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url or f"http://{host}:{self.port}"
+
+
 class MetricsSection(ListenerSection):
     """Figures for Prometheus, of everybody who works on this journal; exported by `serve` over HTTP."""
 
@@ -318,6 +347,7 @@ class Settings(Section):
     gateway: GatewaySection
     issuer: IssuerSection | None = None
     operator: dict[str, OperatorSection] = Field(default_factory=dict)
+    client: dict[str, ClientSection] = Field(default_factory=dict)
     site: dict[str, Site] = Field(default_factory=dict)
     github: GithubSection | None = None
     publications: PublicationsSection | None = None
@@ -329,6 +359,7 @@ class Settings(Section):
     checkpoints: CheckpointsSection = CheckpointsSection()
     sandbox: SandboxSection = SandboxSection()
     http: HttpSection = HttpSection()
+    token_endpoint: TokenEndpointSection = TokenEndpointSection()
     metrics: MetricsSection = MetricsSection()
     traces: TracesSection = TracesSection()
     log: LogSection = LogSection()

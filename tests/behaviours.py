@@ -304,6 +304,22 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Whatever a stranger sends ends in an answer or a documented refusal, found with coverage's help.",
             source="The design, section 1",
         ),
+        "unattended.published": Behaviour(
+            sentence="A program that knows the gateway's address and holds a registered key gets a token and proposes.",
+            source="The security rules, section 1; RFC 9728, RFC 8414, RFC 7523, RFC 9396",
+        ),
+        "unattended.hostile": Behaviour(
+            sentence="A hostile request for a token gets a stable code, and nothing is issued.",
+            source="RFC 6749, section 5.2; RFC 7523, section 3",
+        ),
+        "unattended.once": Behaviour(
+            sentence="A client's assertion works once, however many present it and after a restart.",
+            source="RFC 7523, section 3",
+        ),
+        "unattended.decision": Behaviour(
+            sentence="A closed decision and a revoked client get no token.",
+            source="The security rules, section 2",
+        ),
         "token.hostile": Behaviour(
             sentence="A hostile token is refused with its code and without echo.",
             source="The security rules, section 6; RFC 8725",

@@ -1,4 +1,4 @@
-"""`serve`, `connect`, `worker`, `sandbox`: what runs until it is told to stop."""
+"""`serve`, `connect`, `worker`, `issuer`, `sandbox`: what runs until it is told to stop."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
     app.command("serve")(serve)
     app.command("connect")(connect)
     app.command("worker")(worker)
+    app.command("issuer")(issuer)
     app.command("sandbox")(sandbox)
 
 
@@ -115,6 +116,22 @@ def worker(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
     config = load_config(home)
     asyncio.run(run_worker(config, start_logging(config.log_level)))
+
+
+def issuer(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Issue tokens to registered programs that prove their own key (OAuth 2.1 client credentials)."""
+    from server.config import load_config
+    from server.running import run_issuer
+    from server.telemetry import start_logging
+
+    config = load_config(home)
+    section = config.settings.token_endpoint
+    if not section.enabled or config.settings.issuer is None:
+        fix = "Set [token_endpoint] enabled = true, where [issuer] names the key."
+        raise CommandFailed("no_token_endpoint", "This home is not configured to issue tokens to programs.", fix)
+    listener = _listening(section.host, section.port)
+    start_logging(config.log_level)
+    asyncio.run(run_issuer(config, listener))
 
 
 def sandbox(home: HomeOption = None, as_json: JsonOption = False) -> None:

@@ -160,8 +160,14 @@ def token_of(home: Home, *options: str, agent: str = "writer") -> str:
 
 @contextlib.contextmanager
 def reachable(home: Home, *options: str, command: Sequence[str] = REMIT, **variables: str) -> Iterator[Reachable]:
+    """A gateway, listening."""
+    with listening([*command, "serve", "--http", "--port", "0", "--home", str(home.path), *options], **variables) as at:
+        yield at
+
+
+@contextlib.contextmanager
+def listening(words: Sequence[str], **variables: str) -> Iterator[Reachable]:
     """The process, listening; ended afterwards if it still runs."""
-    words = [*command, "serve", "--http", "--port", "0", "--home", str(home.path), *options]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment(**variables)

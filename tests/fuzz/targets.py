@@ -14,6 +14,7 @@ from typing import Final
 
 from adapters.answers import Unreadable
 from adapters.answers import parse as parse_answer
+from capabilities.assertion import AssertionVerifier
 from capabilities.errors import CredentialError, KeyFileError, NoteError
 from capabilities.jwks import parse_key_set
 from capabilities.note import decode_note_key, generate_note_key, open_note, sign_note
@@ -23,9 +24,10 @@ from execution.inclusion import ProofRefused, check
 from execution.moments import NotAMoment, instant
 from server.errors import GatewayRefused
 from server.protocol import parse_message
-from tests.security.forge import KEYS, NOW_S, claims, header, token, verifier
+from tests.security.forge import ISSUER, KEY, KEYS, KID, NOW_S, claims, header, token, verifier
 
 VERIFIER: Final = verifier()
+CLIENTS: Final = AssertionVerifier(clients={KID: KEY.verification_key()}, issuer=ISSUER)
 NOTE_KEY: Final = generate_note_key("fuzz.example/journal")
 NOTE: Final = sign_note(NOTE_KEY, "fuzz.example/journal\n0\n" + base64.b64encode(bytes(32)).decode() + "\ntime 1\n")
 
@@ -63,6 +65,12 @@ def _claims(data: bytes) -> None:
 
 def _header(data: bytes) -> None:
     _presented(token(claims(), data))
+
+
+def _assertion(data: bytes) -> None:
+    """What a client signs, properly signed."""
+    with suppress(CredentialError):
+        assert CLIENTS.verify(token(data, {"alg": "EdDSA"}), NOW_S).client_id == KID
 
 
 def _key_set(data: bytes) -> None:
@@ -107,6 +115,7 @@ def _json(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
+_ASSERTION: Final = {"iss": KID, "sub": KID, "aud": ISSUER, "iat": NOW_S, "exp": NOW_S + 60, "jti": "a"}
 _EVENT: Final = {
     "command_id": "cmd_1",
     "seq": 1,
@@ -128,6 +137,7 @@ TARGETS: Final[dict[str, Target]] = {
     "token": Target(run=_token, seeds=(token().encode(),)),
     "claims": Target(run=_claims, seeds=(_json(claims()),)),
     "header": Target(run=_header, seeds=(_json(header()), _json(header(alg="ES256"))), bytes_max=400),
+    "assertion": Target(run=_assertion, seeds=(_json(_ASSERTION),), bytes_max=1_000),
     "key set": Target(run=_key_set, seeds=(KEYS.encode(),)),
     "message": Target(run=_message, seeds=(_json(_CALL), _json({"jsonrpc": "2.0", "method": "ping", "id": "a"}))),
     "answer": Target(run=_answer, seeds=(b'[{"id": 1, "title": {"raw": "Tea"}, "x": 1.5}]',)),

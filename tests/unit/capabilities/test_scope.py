@@ -1,4 +1,4 @@
-"""What a token permits, what a grant keeps of it, and that neither ever permits more."""
+"""What a token permits, and that what was narrowed never permits more."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -18,31 +18,20 @@ from capabilities.details import (
     encode_details,
     hash_details,
 )
-from capabilities.errors import CredentialError, ScopeCode, ScopeError
-from capabilities.grant import (
-    GRANT_S_DEFAULT,
-    GRANT_S_MAX,
-    Grant,
-    check_open_commands,
-    check_uses,
-    may_query,
-    permits,
-    query_scopes,
-)
+from capabilities.errors import CredentialError, IssueError, ScopeCode, ScopeError
+from capabilities.issuer import Permission, TokenRequest
+from capabilities.narrowing import narrowed
 from capabilities.resources import QueryScope, covers, is_pattern, is_resource, matches, parse_query_scope
 from capabilities.revocation import (
     RevocationEffect,
     RevocationKind,
     RevocationScope,
     scopes_of,
-    strongest_effect,
     token_scope,
 )
+from capabilities.scope import may_query, permits, query_scopes
 from capabilities.token import Capability
 from tests.security.forge import AGENT, AUDIENCE, DEC, ISSUER, JTI, KID, NOW_S, RESOURCE, TENANT, token, verifier
-
-CMD = "cmd_01kb9zq3m4n5p6q7r8s9t0v1w2"
-CHILD = "cmd_01kb9zq3m4n5p6q7r8s9t0v1w3"
 
 SEGMENTS = st.sampled_from(["a", "b", "a-1"])  # few and short, so that patterns often meet
 RESOURCES = st.lists(SEGMENTS, min_size=1, max_size=3).map("/".join)
@@ -72,14 +61,6 @@ def query(*resources: str) -> AuthorizationDetail:
 
 def capability() -> Capability:
     return verifier().verify(token(), NOW_S)
-
-
-def accepted(detail: AuthorizationDetail | None = None, **changes: Any) -> Grant:
-    held = capability()
-    if detail is not None:
-        held = replace(held, claims=replace(held.claims, details=(detail,)))
-    arguments = {"command_id": CMD, "policy_hash": "sha256:p", "revocation_epoch": 3, "now_s": NOW_S, **changes}
-    return Grant.accept(held, detail or held.claims.details[0], **arguments)
 
 
 def refusal(details: Details, intent: Intent, resource: str, **changes: Any) -> ScopeError:
@@ -181,15 +162,6 @@ def test_matching_a_hostile_pattern_costs_no_more_than_its_length() -> None:
     assert not matches("a", "a/" * 1_000_000)
 
 
-def test_uses_and_open_commands_end_at_their_limit() -> None:
-    check_uses(publish(), 1)
-    check_open_commands(publish(), 0)
-    with pytest.raises(ScopeError, match="uses_exhausted"):
-        check_uses(publish(), 2)
-    with pytest.raises(ScopeError, match="open_commands_exceeded"):
-        check_open_commands(publish(), 1)
-
-
 @pytest.mark.parametrize(
     ("resource", "dec", "agent", "tenant", "seen"),
     [
@@ -218,38 +190,6 @@ def test_a_query_scope_reads_back_from_its_resource(scope: QueryScope) -> None:
     assert parse_query_scope(scope.resource) == scope
 
 
-def test_a_grant_keeps_who_what_and_why_and_outlives_the_token() -> None:
-    grant = accepted()
-    assert (grant.dec, grant.iss, grant.jti, grant.kid) == (DEC, ISSUER, JTI, KID)
-    assert (grant.sub, grant.client_id, grant.tenant) == (AGENT, "mcp-host:desk-3", TENANT)
-    assert [detail.intent for detail in grant.details] == [Intent.PUBLISH]
-    assert grant.permits(Intent.PUBLISH, RESOURCE, now_s=NOW_S + 3600).resources == (RESOURCE,)
-
-
-def test_a_grant_lapses_at_effect_not_after_or_after_a_day_and_never_beyond_seven() -> None:
-    assert accepted().grant_until_s == NOW_S + 86_400
-    assert accepted(publish()).grant_until_s == NOW_S + GRANT_S_DEFAULT
-    far = publish(constraints=Constraints(effect_not_after_s=NOW_S + 2 * GRANT_S_MAX))
-    assert accepted(far).grant_until_s == NOW_S + GRANT_S_MAX
-    grant = accepted(publish())
-    assert not grant.lapsed(grant.grant_until_s - 1)
-    with pytest.raises(ScopeError, match="grant_lapsed"):
-        grant.permits(Intent.PUBLISH, RESOURCE, now_s=grant.grant_until_s)
-
-
-def test_a_grant_whose_details_were_edited_does_not_load() -> None:
-    grant = accepted()
-    with pytest.raises(ValueError, match="hash"):
-        replace(grant, details=(publish(resources=("site/blog/*",)),))
-    with pytest.raises(ValueError, match="seven days"):
-        replace(grant, grant_until_s=NOW_S + GRANT_S_MAX + 1)
-
-
-def test_a_grant_is_accepted_only_under_a_detail_of_its_own_token() -> None:
-    with pytest.raises(ValueError, match="detail"):
-        Grant.accept(capability(), publish(), command_id=CMD, policy_hash="p", revocation_epoch=0, now_s=NOW_S)
-
-
 def test_a_snapshot_reads_back_and_an_edited_one_has_another_hash() -> None:
     details = (publish(constraints=Constraints(approvals=2, effect_not_after_s=5, repeat=True)), query("command/any"))
     snapshot = encode_details(details)
@@ -260,73 +200,100 @@ def test_a_snapshot_reads_back_and_an_edited_one_has_another_hash() -> None:
             decode_details(broken, location=AUDIENCE)
 
 
-@given(
-    st.lists(PATTERNS, min_size=1, max_size=4, unique=True),
-    st.lists(PATTERNS, min_size=1, max_size=4),
-    RESOURCES,
-    st.integers(0, 2000),
-    st.integers(-10, 2 * GRANT_S_MAX),
+LIMITS = st.builds(
+    Limits, max_uses=st.integers(1, 4), max_bytes=st.integers(1, 2000), max_open_commands=st.integers(1, 3)
 )
-def test_a_narrowed_grant_permits_nothing_that_its_parent_does_not(
-    held: list[str], wanted: list[str], resource: str, size: int, later_s: int
+CONSTRAINTS = st.builds(
+    Constraints,
+    approvals=st.integers(0, 2),
+    effect_not_after_s=st.none() | st.integers(NOW_S + 1, NOW_S + 500),
+    repeat=st.booleans(),
+)
+ASKED = st.builds(
+    publish,
+    resources=st.lists(PATTERNS, min_size=1, max_size=3, unique=True).map(tuple),
+    limits=LIMITS,
+    constraints=CONSTRAINTS,
+)
+
+
+@given(
+    st.lists(PATTERNS, min_size=1, max_size=4, unique=True).map(tuple), LIMITS, CONSTRAINTS, ASKED, RESOURCES, st.data()
+)
+def test_what_is_asked_for_narrows_a_token_and_never_widens_it(
+    held: tuple[str, ...],
+    limits: Limits,
+    constraints: Constraints,
+    asked: AuthorizationDetail,
+    resource: str,
+    data: st.DataObject,
 ) -> None:
-    parent = accepted(publish(resources=tuple(held)))
+    widest = TokenRequest(
+        client_id="client:x",
+        permissions=(Permission(intent=Intent.PUBLISH, resources=held),),
+        uses=limits.max_uses,
+        content_bytes_max=limits.max_bytes or 0,
+        open_commands_max=limits.max_open_commands or 0,
+        approvals=constraints.approvals,
+        effect_not_after_s=constraints.effect_not_after_s,
+        repeat=constraints.repeat,
+    )
     try:
-        child = parent.narrow(command_id=CHILD, resources=wanted, until_s=NOW_S + later_s)
+        found = narrowed(widest, (asked,))
+    except IssueError:
+        return
+    (permission,) = found.permissions
+    granted = publish(
+        resources=permission.resources,
+        limits=Limits(
+            max_uses=found.uses, max_bytes=found.content_bytes_max, max_open_commands=found.open_commands_max
+        ),
+        constraints=Constraints(
+            approvals=found.approvals, effect_not_after_s=found.effect_not_after_s, repeat=found.repeat
+        ),
+    )
+    assert granted == asked, "neither more nor less than was asked for"
+    whole = publish(resources=held, limits=limits, constraints=constraints)
+    size, repeat = data.draw(st.integers(0, 2000)), data.draw(st.booleans())
+    try:
+        permits((granted,), Intent.PUBLISH, resource, content_bytes=size, repeat=repeat)
     except ScopeError:
         return
-    assert child.grant_until_s <= parent.grant_until_s
-    try:
-        child.permits(Intent.PUBLISH, resource, now_s=NOW_S, content_bytes=size)
-    except ScopeError:
-        return
-    assert parent.permits(Intent.PUBLISH, resource, now_s=NOW_S, content_bytes=size) == parent.details[0]
+    assert permits((whole,), Intent.PUBLISH, resource, content_bytes=size, repeat=repeat) == whole
+    assert granted.limits.max_uses <= limits.max_uses
+    assert (granted.limits.max_open_commands or 0) <= (limits.max_open_commands or 0)
+    assert granted.constraints.approvals >= constraints.approvals
+    until = constraints.effect_not_after_s
+    assert until is None or (granted.constraints.effect_not_after_s or until + 1) <= until
 
 
-@given(st.lists(PATTERNS, min_size=1, max_size=4, unique=True), RESOURCES, st.integers(0, 2000), st.booleans())
-def test_no_grant_permits_what_its_token_does_not(held: list[str], resource: str, size: int, repeat: bool) -> None:
-    detail = publish(resources=tuple(held))
-    try:
-        accepted(detail).permits(Intent.PUBLISH, resource, now_s=NOW_S, content_bytes=size, repeat=repeat)
-    except ScopeError:
-        return
-    assert permits((detail,), Intent.PUBLISH, resource, content_bytes=size, repeat=repeat) == detail
-    assert size <= 1000
-    assert any(matches(pattern, resource) for pattern in held)
+def test_asking_for_nothing_but_questions_proposes_nothing() -> None:
+    widest = TokenRequest(
+        client_id="client:x", permissions=(Permission(intent=Intent.PUBLISH, resources=("site/blog/*",)),)
+    )
+    found = narrowed(widest, (query(f"command/by-dec/{DEC}"),))
+    assert (found.permissions, found.queries, found.query_uses) == ((), (QueryScope(dec=DEC),), 9)
+    with pytest.raises(IssueError):
+        narrowed(widest, (publish(), publish(limits=Limits(max_uses=1, max_bytes=1, max_open_commands=1))))
 
 
-def test_narrowing_to_nothing_or_to_something_else_is_refused() -> None:
-    parent = accepted(publish(resources=("site/blog/*",)))
-    for wanted in ((), ("site/other/x",), ("site/blog/x", "*"), ("site/blog/x/y",)):
-        with pytest.raises(ScopeError, match="resource_not_granted"):
-            parent.narrow(command_id=CHILD, resources=wanted)
-    assert parent.narrow(command_id=CHILD, until_s=parent.grant_until_s + 1).grant_until_s == parent.grant_until_s
-    child = parent.narrow(command_id=CHILD, resources=("site/blog/x",), until_s=NOW_S + 60)
-    assert (child.command_id, child.details[0].resources, child.grant_until_s) == (CHILD, ("site/blog/x",), NOW_S + 60)
-    assert child.details_hash == hash_details(child.details)
-
-
-def test_a_capability_and_its_grant_are_stopped_by_the_same_six_scopes() -> None:
-    scopes = scopes_of(accepted())
-    assert scopes == scopes_of(capability())
+def test_a_capability_is_stopped_by_six_scopes() -> None:
+    scopes = scopes_of(capability())
     assert {scope.kind for scope in scopes} == set(RevocationKind)
     assert token_scope(tenant=TENANT, iss=ISSUER, jti=JTI) in scopes
     assert RevocationScope(tenant=TENANT, kind=RevocationKind.KEY, value=KID) in scopes
 
 
 def test_every_revocation_is_of_one_tenant_and_one_issuer() -> None:
-    scopes = scopes_of(accepted())
+    scopes = scopes_of(capability())
     assert RevocationScope(tenant="other", kind=RevocationKind.AGENT, value=AGENT) not in scopes
     assert token_scope(tenant=TENANT, iss="https://other", jti=JTI) not in scopes
 
 
-def test_a_compromised_key_or_tenant_holds_everything_and_outranks_a_stop() -> None:
-    effects = {scope.kind: scope.effect for scope in scopes_of(accepted())}
+def test_a_compromised_key_or_tenant_holds_everything() -> None:
+    effects = {scope.kind: scope.effect for scope in scopes_of(capability())}
     held = {kind for kind, effect in effects.items() if effect is RevocationEffect.HOLD}
     assert held == {RevocationKind.KEY, RevocationKind.TENANT}
-    assert strongest_effect(scopes_of(accepted())) is RevocationEffect.HOLD
-    assert strongest_effect([token_scope(tenant=TENANT, iss=ISSUER, jti=JTI)]) is RevocationEffect.STOP
-    assert strongest_effect([]) is None
 
 
 def test_intents_have_distinct_types_and_actions() -> None:
