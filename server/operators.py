@@ -1,15 +1,27 @@
-"""The operators of a home: who is meant, may they do that, and whose yes a worker believes."""
+"""The operators of a home: who is meant, is it really them, may they do that, and whose yes a worker believes.
+
+A name is no proof: whatever an operator does is done with their key. It is looked for where `--operator` or
+REMIT_OPERATOR_KEY says, else in the home's folder `operators`, where `init` puts it; where operators keep their keys
+elsewhere, nobody acts by a name alone.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
-from capabilities.keys import decode_operator_key
+from capabilities.keys import decode_operator_key, load_operator_key
 from execution.approvers import Approver
 from server.cli.output import CommandFailed, Exit
+from server.config import OPERATOR_KEY_VARIABLE, Config, operator_key_from_environment
 from server.roles import ROLES, Role, Verb
 from server.settings import Settings
+
+KEYS_FOLDER: Final = "operators"
+KEY_SUFFIX: Final = ".pem"
 
 
 def named_operator(settings: Settings, named: str | None) -> str:
@@ -19,6 +31,30 @@ def named_operator(settings: Settings, named: str | None) -> str:
     if name not in known:
         fix = f"Use --operator with one of: {', '.join(known) or '(none is configured: add [operator.NAME])'}."
         raise CommandFailed("unknown_operator", "It is not clear who acts.", fix, Exit.AUTH)
+    return name
+
+
+def proven_operator(config: Config, wanted: str | None) -> str:
+    """The operator whose key is there. `wanted`: a name, or the path of a key file.
+
+    Raises CommandFailed (unknown_operator, operator_key_needed, operator_key_differs), KeyFileError.
+    """
+    settings = config.settings
+    by_path = wanted is not None and (os.sep in wanted or wanted.endswith(KEY_SUFFIX))
+    named = operator_key_from_environment()
+    path = Path(wanted).expanduser().absolute() if by_path and wanted else named
+    if path is None:
+        name = named_operator(settings, wanted)
+        path = config.home / KEYS_FOLDER / f"{name}{KEY_SUFFIX}"
+        if not path.exists():
+            fix = f"Name it: --operator FILE, or {OPERATOR_KEY_VARIABLE}=FILE."
+            raise CommandFailed("operator_key_needed", f"The key of {name} is not here.", fix, Exit.AUTH)
+    held = load_operator_key(path).public_key().encode()
+    candidates = sorted(settings.operator) if by_path or wanted is None else [named_operator(settings, wanted)]
+    name = next((known for known in candidates if settings.operator[known].key == held), None)
+    if name is None:
+        fix = "Use the key that belongs to the public half in [operator.NAME]."
+        raise CommandFailed("operator_key_differs", "That is not the key of that operator.", fix, Exit.AUTH)
     return name
 
 

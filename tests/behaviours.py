@@ -304,6 +304,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Whatever a stranger sends ends in an answer or a documented refusal, found with coverage's help.",
             source="The design, section 1",
         ),
+        "operator.proven": Behaviour(
+            sentence="A name is no proof: without the operator's key no verb does anything.",
+            source="The security rules, section 4",
+        ),
         "unattended.published": Behaviour(
             sentence="A program that knows the gateway's address and holds a registered key gets a token and proposes.",
             source="The security rules, section 1; RFC 9728, RFC 8414, RFC 7523, RFC 9396",

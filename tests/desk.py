@@ -68,6 +68,13 @@ class Desk:
     def settings(self) -> Path:
         return self.home / "remit.toml"
 
+    def staffed(self, name: str) -> str:
+        """The public half of that operator's key, which lies in this home from now on."""
+        key, path = key_of(name), self.home / "operators" / f"{name}.pem"
+        if not path.exists():
+            save_private_key(key, path)
+        return key.public_key().encode()
+
     def rewrite(self, before: str, after: str) -> None:
         """Change the configuration."""
         text = self.settings.read_text()

@@ -22,7 +22,12 @@ HomeOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 FullOption = Annotated[bool, typer.Option("--full", help="Differences whole, however long they are.")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it stands in the journal.")]
-OperatorOption = Annotated[str | None, typer.Option("--operator", help="Who acts; default: the home's operator.")]
+OperatorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--operator", help="Who acts: a name whose key lies in the home, or a key file (else REMIT_OPERATOR_KEY)."
+    ),
+]
 
 
 def with_installation(home: Path | None, work: Callable[[Installation], Awaitable[T]]) -> T:
@@ -56,9 +61,9 @@ def duration_s(text: str) -> int:
 
 
 def acting(at: Installation, named: str | None, verb: Verb) -> str:
-    """The operator who acts: the one that is named, else the only one this home knows; and may they do that?"""
-    from server.operators import check_role, named_operator
+    """The operator who acts, proven by their key; and may they do that?"""
+    from server.operators import check_role, proven_operator
 
-    name = named_operator(at.config.settings, named)
+    name = proven_operator(at.config, named)
     check_role(at.config.settings, name, verb)
     return f"operator:{name}"

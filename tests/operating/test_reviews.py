@@ -107,7 +107,7 @@ async def test_looking_without_the_credentials_says_what_is_missing(world: World
 
 async def test_a_question_that_somebody_took_is_theirs_until_it_is_assigned(world: World, office: Desk) -> None:
     review = await world.review(await lost_mail(world))
-    office.rewrite("[operator.olivia]\n", f'[operator.pat]\nkey = "{_key(office)}"\n[operator.olivia]\n')
+    office.rewrite("[operator.olivia]\n", f'[operator.pat]\nkey = "{office.staffed("pat")}"\n[operator.olivia]\n')
     take = ("review", "take", review.review_id, "--operator")
     assert (await office.asks(*take, "olivia")).document["owner"] == "operator:olivia"
     assert (await office.asks(*take, "olivia")).code == 0
@@ -122,11 +122,6 @@ async def test_a_question_that_somebody_took_is_theirs_until_it_is_assigned(worl
     events = await world.first.status.journal(review.root_id)
     moves = [json.loads(event.body) for event in events if event.type == "REVIEW_ASSIGNED"]
     assert [(move["from"], move["to"]) for move in moves][-1] == ("operator:olivia", "operator:pat")
-
-
-def _key(office: Desk) -> str:
-    lines = office.settings.read_text().splitlines()
-    return next(line for line in lines if line.startswith("key = ")).split('"')[1]
 
 
 async def test_two_who_take_it_in_the_same_moment_are_told_who_was_first(world: World, office: Desk) -> None:

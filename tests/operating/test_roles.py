@@ -1,5 +1,7 @@
 """Operators have roles: what their role does not say they may not do, whichever command they type."""
 
+from pathlib import Path
+
 import pytest
 
 from capabilities.keys import save_private_key
@@ -44,7 +46,7 @@ WORDS: dict[Verb, tuple[str, ...]] = {
 
 def staffed(desk: Desk, *roles: str, aliases: tuple[str, ...] = ()) -> None:
     """Beside the operator of the home, one with these roles."""
-    key = key_of(PAT).public_key().encode()
+    key = desk.staffed(PAT)
     listed = ", ".join(f'"{role}"' for role in roles)
     named = ", ".join(f'"{alias}"' for alias in aliases)
     with desk.settings.open("a") as file:
@@ -76,7 +78,6 @@ async def test_who_may_not_approve_approves_nothing_and_who_may_does(world: Worl
     shown = (await office.asks("approve", command_id, "--show")).document
     yes = ("approve", command_id, "--hash", shown["content_hash"], "--operator-key")
     path = office.home / "operators" / f"{PAT}.pem"
-    save_private_key(key_of(PAT), path)
     refused = await office.asks(*yes, str(path))
     assert (refused.error, refused.code) == ("role_missing", 4)
     assert OPERATOR in refused.document["error"]["fix"]
@@ -126,3 +127,29 @@ def test_a_role_that_does_not_exist_is_named(desk: Desk) -> None:
     assert (done.error, done.code) == ("config_invalid", 1)
     assert "roles" in done.document["error"]["message"]
     assert {role.value for role in Role} == set(ALL)
+
+
+@pytest.mark.behaviour("operator.proven")
+def test_a_name_is_no_proof_without_its_key_no_verb_does_anything(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = desk.home / "operators" / f"{OPERATOR}.pem"
+    elsewhere, strange = tmp_path / "my-key", tmp_path / "strange.pem"
+    own.rename(elsewhere)
+    save_private_key(key_of("mallory"), strange)
+    monkeypatch.chdir(desk.home)
+    for verb, words in WORDS.items():
+        for named in ((), ("--operator", OPERATOR)):
+            done = desk.remit(*words, *named)
+            assert (verb, done.error, done.code) == (verb, "operator_key_needed", 4)
+        done = desk.remit(*words, "--operator", str(strange))
+        assert (verb, done.error, done.code) == (verb, "operator_key_differs", 4)
+    monkeypatch.setenv("REMIT_OPERATOR_KEY", str(strange))
+    assert desk.remit("freeze", "on", "--all", "--operator", OPERATOR).error == "operator_key_differs"
+    assert desk.remit("freeze", "ls").document["restrictions"] == []
+    monkeypatch.setenv("REMIT_OPERATOR_KEY", str(elsewhere))
+    assert desk.remit("freeze", "on", "--all").code == 0
+    monkeypatch.delenv("REMIT_OPERATOR_KEY")
+    assert desk.remit("freeze", "off", "--all", "--operator", str(elsewhere)).code == 0
+    elsewhere.chmod(0o644)
+    assert desk.remit("freeze", "on", "--all", "--operator", str(elsewhere)).error == "open_permissions"
