@@ -51,11 +51,11 @@ def proven_operator(config: Config, wanted: str | None) -> str:
             raise CommandFailed("operator_key_needed", f"The key of {name} is not here.", fix, Exit.AUTH)
     held = load_operator_key(path).public_key().encode()
     candidates = sorted(settings.operator) if by_path or wanted is None else [named_operator(settings, wanted)]
-    name = next((known for known in candidates if settings.operator[known].key == held), None)
-    if name is None:
+    owners = [known for known in candidates if settings.operator[known].key == held]
+    if not owners:
         fix = "Use the key that belongs to the public half in [operator.NAME]."
         raise CommandFailed("operator_key_differs", "That is not the key of that operator.", fix, Exit.AUTH)
-    return name
+    return owners[0]
 
 
 def check_role(settings: Settings, name: str, verb: Verb) -> None:
