@@ -19,12 +19,13 @@ from capabilities.errors import CredentialError, KeyFileCode, KeyFileError, Scop
 from execution.proposal import IntakeRefused
 
 _ASK_ANEW: Final = "Ask the person you work for to issue a new token (`remit token issue --out FILE`), then call again."
-_NARROWER: Final = "The token does not cover this. Ask the person you work for; do not look for another way."
 _OPERATOR: Final = "An operator must mend this on the server's machine. Tell the person you work for."
+_NARROWER: Final = "The token does not cover this. Ask the person you work for; do not look for another way."
 
 _FIXES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "expired": _ASK_ANEW,
+        "clock_skew": "The clock of this gateway, or of whoever issued the token, is wrong. " + _OPERATOR,
         "revoked": "This authority was withdrawn. Stop, and tell the person you work for.",
         "no_token": "The call carries no token. Ask the person you work for to run `remit token issue --out FILE` and "
         "to configure that file (REMIT_TOKEN_FILE), or over HTTP the header `Authorization: Bearer TOKEN`.",

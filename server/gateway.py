@@ -90,7 +90,7 @@ class Payload:
 class Records(Protocol):
     """What the gateway needs of the store besides intake and status."""
 
-    async def is_revoked(self, scopes: frozenset[RevocationScope], issued_s: int) -> bool: ...
+    async def why_not(self, scopes: frozenset[RevocationScope], *, issued_s: int, expires_s: int) -> str | None: ...
     async def revoke(self, scope: RevocationScope, reason: str) -> None: ...
     async def file_refusal(self, row: RefusalRow) -> None: ...
     async def payload(self, ref: str) -> Payload | None: ...
@@ -243,8 +243,10 @@ class Gateway:
             raise await self._filed(from_credential(error), None, intent, target) from None
         except KeyFileError as error:
             raise await self._filed(from_token_file(error), None, intent, target) from None
-        if await self._records.is_revoked(scopes_of(capability), capability.claims.iat):
-            raise await self._filed(refusal("revoked"), capability, intent, target)
+        times = capability.claims
+        why = await self._records.why_not(scopes_of(capability), issued_s=times.iat, expires_s=times.exp)
+        if why is not None:
+            raise await self._filed(refusal(why), capability, intent, target)
         return capability
 
     def _within_scope(

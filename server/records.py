@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from capabilities.revocation import RevocationScope
+from capabilities.token import SKEW_S
 from execution.operations import Operations
 from execution.ports import Clock
 from execution.store import artifacts, authority, refusals
 from execution.store.connection import Connection
-from execution.store.meta import ended_before_ms
+from execution.store.meta import ended_before_ms, last_tick
 from execution.store.writer import Store
 from server.gateway import BY_HASH, Payload, RefusalRow
 
@@ -21,13 +22,17 @@ class StoreRecords:
         self._store = store
         self._clock = clock
 
-    async def is_revoked(self, scopes: frozenset[RevocationScope], issued_s: int) -> bool:
-        """Whether any of them is in force; or what was issued then was spent, or taken back, in a history that this
-        journal does not know."""
+    async def why_not(self, scopes: frozenset[RevocationScope], *, issued_s: int, expires_s: int) -> str | None:
+        """Why the journal does not let a verified token in: revoked (or spent, or taken back, in a history that this
+        journal does not know), or clock_skew: its time was over already when this journal was last at work, and only a
+        clock that went back calls it valid.
+        """
         names = tuple(sorted(map(authority.revocation, scopes)))
 
-        def look(conn: Connection) -> bool:
-            return issued_s < ended_before_ms(conn) // 1000 or bool(authority.in_force(conn, names))
+        def look(conn: Connection) -> str | None:
+            if issued_s < ended_before_ms(conn) // 1000 or authority.in_force(conn, names):
+                return "revoked"
+            return "clock_skew" if expires_s + SKEW_S <= last_tick(conn) // 1000 else None
 
         return await self._store.read(look)
 

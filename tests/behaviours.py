@@ -304,6 +304,22 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="Whatever a stranger sends ends in an answer or a documented refusal, found with coverage's help.",
             source="The design, section 1",
         ),
+        "tools.pinned": Behaviour(
+            sentence="The list of tools is the published one, for everybody and in both eras.",
+            source="The security rules, section 5, threat 49",
+        ),
+        "agent.flood": Behaviour(
+            sentence="A flood of proposals leaves as many questions for people as its token allows.",
+            source="The security rules, section 5, threat 2",
+        ),
+        "token.clock": Behaviour(
+            sentence="A clock that went back brings no expired token back.",
+            source="The security rules, sections 1 and 5, threat 43",
+        ),
+        "secrets.nowhere": Behaviour(
+            sentence="After a whole publication no token, key or password is anywhere but in its own file.",
+            source="The security rules, section 5, threats 4, 9 and 25",
+        ),
         "operator.proven": Behaviour(
             sentence="A name is no proof: without the operator's key no verb does anything.",
             source="The security rules, section 4",

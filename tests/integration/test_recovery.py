@@ -326,7 +326,8 @@ async def test_a_copied_home_is_put_in_doubt_when_it_is_opened_and_the_original_
         """What is frozen, and whether a token of before is refused."""
         async with opened(load_config(where)) as at:
             frozen = [each.scope for each in await at.store.read(authority.restrictions)]
-            return frozen, await StoreRecords(at.store, clock).is_revoked(frozenset(), issued_s)
+            why = await StoreRecords(at.store, clock).why_not(frozenset(), issued_s=issued_s, expires_s=issued_s + 900)
+            return frozen, why == "revoked"
 
     assert await states(home) == {State.AUTHORIZED}
     assert await states(tmp_path / "copy") == {State.OUTCOME_UNKNOWN}
