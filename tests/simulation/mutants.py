@@ -304,7 +304,7 @@ def keys_by_whoever_proposes(patch: Patch) -> None:
 
 def supersedes_nothing(patch: Patch) -> None:
     """Two guards keep versions of one article apart, and either would do: an earlier one gives way before its pivot and
-    is waited for after it (`execution.precedence`), and a lock on the article, without which alone nothing is noticed."""
+    is waited for after it (`execution.precedence`), and a lock on the article. Without the lock alone nothing shows."""
     patch.setattr(Draft, "take_locks", lambda self, resources: None)
     patch.setattr(intake.Intake, "_supersede", lambda self, conn, pending, incoming: None)
 
