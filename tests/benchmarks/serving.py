@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from capabilities.errors import CredentialError
 from execution.intake import Intake
 from execution.settings import EngineSettings
 from execution.status import StatusReader
 from tests.benchmarks import engine
 from tests.e2e.world import Home, served
+from tests.security.forge import NOW_S, token, verifier
+from tests.security.hostile_tokens import corpus
 
 ACCEPTANCES: Final = 200
 STARTS: Final = 3
@@ -25,11 +29,30 @@ def report(folder: Path) -> None:
         f"acceptance   p50 {_ms(accepted, 0.5):6.1f} ms   p99 {_ms(accepted, 0.99):6.1f} ms   (one at a time, on disk)"
     )
     print(f"status       p50 {_ms(asked, 0.5):6.1f} ms   p99 {_ms(asked, 0.99):6.1f} ms")
+    _tokens()
     home = Home.made(folder / "home")
     home.issue()
     starts = sorted(_start(home) for _ in range(STARTS))
     seconds, megabytes = starts[STARTS // 2]
     print(f"gateway      answers {seconds:.1f} s after its start, holds {megabytes:.0f} MB when idle")
+
+
+def _tokens() -> None:
+    """What it costs to believe a token, and to refuse the dearest of those that somebody forged."""
+    believed = min(_verified_s(token()) for _ in range(50))
+    forged = {case.name: min(_verified_s(case.raw) for _ in range(5)) for case in corpus()}
+    dearest = max(forged, key=lambda name: forged[name])
+    print(
+        f"tokens       believed in {believed * 1000:.2f} ms; {len(forged)} forged ones refused in "
+        f"{_ms(list(forged.values()), 0.5):.2f} ms, the dearest in {forged[dearest] * 1000:.2f} ms ({dearest})"
+    )
+
+
+def _verified_s(raw: str) -> float:
+    began = time.perf_counter()
+    with suppress(CredentialError):
+        verifier().verify(raw, NOW_S)
+    return time.perf_counter() - began
 
 
 def _ms(seconds: list[float], share: float) -> float:

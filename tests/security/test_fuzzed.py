@@ -8,7 +8,7 @@ import pytest
 
 from tests.fuzz.targets import TARGETS
 
-SECONDS = "10"
+SECONDS = "6"
 ABSENT = 3
 
 
