@@ -9,7 +9,7 @@ from typing import Final
 from capabilities.errors import CapabilityError, CredentialCode, CredentialError, KeyFileError
 from capabilities.jwks import KeySet, load_key_set
 from capabilities.keyfile import read_private_file
-from capabilities.keys import SigningKey, decode_operator_key, load_operator_key, load_signing_key
+from capabilities.keys import SigningKey, decode_operator_key, load_client_key, load_operator_key, load_signing_key
 from capabilities.token import SKEW_S, Verifier
 from execution.moments import age
 from execution.ports import Clock, Severity, Symptom
@@ -31,6 +31,7 @@ def symptoms(config: Config, clock: Clock) -> Iterator[Symptom]:
         return
     yield Symptom(code="key_set_usable", detail=f"{', '.join(keys.kids)}")
     yield from _issuer(config, keys, clock)
+    yield from _clients(config)
     yield from _tokens(config, keys, clock)
 
 
@@ -67,6 +68,18 @@ def _issuer(config: Config, keys: KeySet, clock: Clock) -> Iterator[Symptom]:
     severity = Severity.NOTE if old_s > KEY_OLD_S else Severity.FINE
     fix = "`remit keys rotate` now and then, so that one that leaked ends." if old_s > KEY_OLD_S else ""
     yield Symptom(code="issuer_key_usable", severity=severity, detail=f"{key.kid}, {age(old_s)} old", fix=fix)
+
+
+def _clients(config: Config) -> Iterator[Symptom]:
+    """Of the programs that fetch tokens themselves: the issuer starts only when it can read every key."""
+    for name, section in sorted(config.settings.client.items()):
+        try:
+            load_client_key(config.path(section.public_key_file), name)
+        except KeyFileError as error:
+            fix = (
+                "Put its public key there (PEM, Ed25519 or P-256; only its owner may write it), or remove the section."
+            )
+            yield _problem("client_key_unusable", f"client {name}: {told(error)[0]}", fix)
 
 
 def _in_set(key: SigningKey, keys: KeySet) -> bool:

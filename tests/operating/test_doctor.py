@@ -112,6 +112,11 @@ def _other_operator(home: Path) -> None:
     save_private_key(generate_operator_key(OPERATOR), path)
 
 
+def _client_without_key(home: Path) -> None:
+    with (home / "remit.toml").open("a") as settings:
+        settings.write('\n[client.nightly]\npublic_key_file = "clients/nightly.pem"\ndecision = "dec_1"\n')
+
+
 def _misspelt_key(home: Path) -> None:
     settings = home / "remit.toml"
     settings.write_text(settings.read_text().replace("[mail]\n", "[mail]\nprot = 25\n"))
@@ -153,6 +158,7 @@ def _journal_from_the_future(home: Path) -> None:
         (_no_keys, "key_set_unusable"),
         (_other_issuer, "issuer_key_not_in_set"),
         (_other_operator, "operator_key_differs"),
+        (_client_without_key, "client_key_unusable"),
         (_misspelt_key, "config_invalid"),
         (_missing_secret, "config_invalid"),
         (_no_database, "database_missing"),
