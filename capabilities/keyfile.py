@@ -47,7 +47,7 @@ def create_private_file(path: Path, content: bytes) -> None:
     except OSError:
         raise KeyFileError(KeyFileCode.UNREADABLE, str(path)) from None
     _fill(descriptor, content, PRIVATE_MODE)
-    _sync_folder(path.parent)
+    sync(path.parent)
 
 
 def replace_file(path: Path, content: bytes, *, mode: int) -> None:
@@ -62,7 +62,7 @@ def replace_file(path: Path, content: bytes, *, mode: int) -> None:
             with suppress(OSError):
                 os.unlink(temporary)
         raise KeyFileError(KeyFileCode.UNREADABLE, str(path)) from None
-    _sync_folder(path.parent)
+    sync(path.parent)
 
 
 def _read(path: Path, bytes_max: int, check: Callable[[Path, os.stat_result], None]) -> bytes:
@@ -114,8 +114,9 @@ def _fill(descriptor: int, content: bytes, mode: int) -> None:
         os.fsync(descriptor)
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def sync(path: Path) -> None:
+    """Returns when the file's content, or the names in the folder, are on disk: a file's own sync keeps no name."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capabilities.errors import KeyFileError, NoteError
-from capabilities.keyfile import PUBLIC_MODE, read_public_file, replace_file
+from capabilities.keyfile import PUBLIC_MODE, read_public_file, replace_file, sync
 from capabilities.keys import load_private_key, save_private_key
 from capabilities.note import NOTE_BYTES_MAX, NoteKey, NotePublicKey, decode_note_key, generate_note_key
 from execution.checkpoint import (
@@ -305,6 +305,7 @@ async def _alone(path: Path) -> AsyncIterator[int]:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, PUBLIC_MODE)
     try:
+        sync(path.parent)
         for _ in range(LOCK_TRIES):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

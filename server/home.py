@@ -1,7 +1,7 @@
 """Making a home: configuration, keys, an operator, an empty journal; ready against the sandbox.
 
-Everything is made in a folder beside the home and renamed into place, so that a home is whole or not there. Nothing is
-ever overwritten. Files are for this user alone.
+Everything is made in a folder beside the home and renamed into place, so that a home is whole or not there, also
+after a power cut. Nothing is ever overwritten. Files are for this user alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from adapters.wordpress_plugin import PLUGIN
 from capabilities.errors import KeyFileError
 from capabilities.identifiers import is_segment
 from capabilities.jwks import KeySet, write_key_set
-from capabilities.keyfile import create_private_file
+from capabilities.keyfile import create_private_file, sync
 from capabilities.keys import generate_operator_key, generate_signing_key, next_kid, save_private_key
 from execution.ports import Clock, Ids
 from execution.store import meta
@@ -85,11 +85,16 @@ def create_home(
 
 
 def _make(home: Path, clock: Clock, ids: Ids, names: Names) -> NewHome:
+    unmade = [folder for folder in home.absolute().parents if not folder.exists()]
     home.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{home.name}.", dir=home.parent))
     try:
         new = _fill(made, home, clock, ids, names)
+        for path in (made, *made.rglob("*")):
+            sync(path)
         made.rename(home)
+        for folder in (home, *unmade):
+            sync(folder.parent)
     finally:
         shutil.rmtree(made, ignore_errors=True)  # what was renamed is not there any more
     return new

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from capabilities.jwks import KeySet, load_key_set, write_key_set
-from capabilities.keyfile import PRIVATE_MODE, replace_file
+from capabilities.keyfile import PRIVATE_MODE, replace_file, sync
 from capabilities.keys import generate_signing_key, load_signing_key, next_kid, save_private_key
 from capabilities.token import LIFETIME_S_MAX, SKEW_S
 from server.config import CONFIG_NAME, Config, ConfigError, load_config, parse_settings
@@ -146,6 +146,7 @@ def _note(folder: Path, row: dict[str, object]) -> None:
         file.write(json.dumps(row) + "\n")
         file.flush()
         os.fsync(file.fileno())
+    sync(folder)
 
 
 def _renamed(config: Config, file: Path) -> str:

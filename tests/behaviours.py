@@ -180,6 +180,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="What was acknowledged before a kill is there afterwards.",
             source="The design, law 14",
         ),
+        "law.power": Behaviour(
+            sentence="What was told or sent before a power cut is on record after it, and the journal is not in doubt.",
+            source="The design, laws 1 and 14",
+        ),
         "law.incarnation": Behaviour(
             sentence="A copied or restored journal asks people and sends nothing.",
             source="The design, law 14",

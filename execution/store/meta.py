@@ -33,8 +33,9 @@ from typing import Final
 
 from sqlalchemy import Connection, insert, select, text, update
 
+from capabilities.keyfile import sync
 from execution.store import schema
-from execution.store.engine import FILE_MODE, database_path
+from execution.store.engine import FILE_MODE, READING, database_path
 from execution.store.errors import StoreUnavailable
 from execution.store.journal import last_position
 from execution.store.writer import Store
@@ -195,7 +196,13 @@ def _side_path(database: Path) -> Path:
 
 
 def _side_now(conn: Connection, path: Path, incarnation: str) -> _Side:
-    return _Side(incarnation=incarnation, inode=path.stat().st_ino, position=last_position(conn))
+    return _Side(incarnation=incarnation, inode=path.stat().st_ino, position=_committed_position(conn))
+
+
+def _committed_position(conn: Connection) -> int:
+    """Without what this transaction writes: were it lost, the journal would end before what is noted."""
+    with conn.engine.connect() as beside:
+        return last_position(beside.execution_options(**{READING: True}))
 
 
 def _note(conn: Connection, incarnation: str) -> None:
@@ -229,3 +236,4 @@ def _write_side(database: Path, side: _Side) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+    sync(path.parent)

@@ -147,7 +147,9 @@ async def answered(this: Round, saga: Saga, outside: Outside) -> list[str]:
             break
         await scene.rule(asked[0], verdict)  # refused while the attempt could still land, then asked anew
         await scene.until(
-            this.command_id, lambda view, saga: not any(r.verdict and not r.closed_at_ms for r in saga.reviews)
+            this.command_id,
+            lambda view, saga: not any(r.verdict and not r.closed_at_ms for r in saga.reviews),
+            meanwhile=this.replace_the_dead,  # the last one may have died right after it asked
         )
     mails = (await asyncio.to_thread(scene.sandbox.outside)).mails
     if (view.state, view.done, len(mails)) == ("SUCCESS", True, version):

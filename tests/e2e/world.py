@@ -156,10 +156,12 @@ def answer(result: CallToolResult) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def agent(home: Home, *options: str, mode: str = "auto", log: IO[str] | None = None) -> AsyncIterator[Agent]:
+async def agent(
+    home: Home, *options: str, mode: str = "auto", log: IO[str] | None = None, extra: Mapping[str, str] = {}
+) -> AsyncIterator[Agent]:
     """A client process's view: connected, until the block ends."""
     command, *arguments = home.serving(*options)
-    parameters = StdioServerParameters(command=command, args=arguments, env=environment())
+    parameters = StdioServerParameters(command=command, args=arguments, env=environment(**extra))
     with tempfile.TemporaryFile("w+") as nowhere:
         async with Client(stdio_client(parameters, errlog=log or nowhere), mode=mode) as client:  # type: ignore[arg-type]  # the SDK declares TextIO
             yield Agent(client)

@@ -2,6 +2,7 @@
 
 mutants  each broken law in the simulation, until a checker notices it
 recovery a worker that starts with 10,000 open commands whose writes nobody heard of
+power    one recorded life of an installation, and power cuts at many instants of it
 crash    workers killed at every commit of a publication and of its undoing, around every write, stopped, and killed at
          random instants, until the number of rounds is reached. At the end the effects are counted in the systems:
          duplicates (more than one for a version), lost (acknowledged and not there), stuck (not at rest in time)
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.child import Place, Trap
+from tests.crash.power import cut, lived, scratch
 from tests.crash.rounds import COMMITS, Act, killed_at, killed_at_random, killed_while_unwinding, play, stopped_at
 from tests.soak.mutants import hunt_all, summary
 from tests.soak.recovery import recover
@@ -28,6 +30,7 @@ from tests.stage.judging import Judge, published_once, unwound
 
 ROUNDS: Final = 530
 """500 with SIGKILL, the others with SIGSTOP."""
+CUTS: Final = 4_000
 UNDOING: Final = 2 * 12
 WRITES: Final = 7
 """Of a second version."""
@@ -101,6 +104,16 @@ def recovered(chosen: argparse.Namespace) -> bool:
     return found.right
 
 
+def cut_off(chosen: argparse.Namespace) -> bool:
+    """Whether no power cut lost anything that had been promised."""
+    with tempfile.TemporaryDirectory(prefix="remit-soak-power-") as folder:
+        life = asyncio.run(lived(Path(folder)))
+        with tempfile.TemporaryDirectory(prefix="remit-soak-cuts-", dir=scratch()) as left:
+            found = asyncio.run(cut(life, Path(left), chosen.cuts, chosen.first_seed))
+    print("\n".join([*found.wrong, found.text]))
+    return not found.wrong
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description="The long proofs; all without a command.")
     parser.add_argument("command", nargs="?", choices=sorted(PARTS))
@@ -108,6 +121,7 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=8)
     parser.add_argument("--commands", type=int, default=10_000)
+    parser.add_argument("--cuts", type=int, default=CUTS)
     parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args()
     parts = PARTS if chosen.command is None else {chosen.command: PARTS[chosen.command]}
@@ -121,7 +135,7 @@ def _cpu_s() -> float:
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
-PARTS: Final = {"mutants": hunted, "recovery": recovered, "crash": crashed}
+PARTS: Final = {"mutants": hunted, "recovery": recovered, "power": cut_off, "crash": crashed}
 
 
 if __name__ == "__main__":

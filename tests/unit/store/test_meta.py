@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from execution.store import meta
+from execution.store.executors import InlineExecutor
 from execution.store.opening import open_store
 from tests.unit.store.building import NOW, accept
 
@@ -110,3 +111,23 @@ async def test_a_lost_or_damaged_side_file_counts_as_changed(database: Path) -> 
     assert (await _start(database, 3)).changed
     assert side.stat().st_mode & 0o077 == 0
     assert not (await _start(database, 4)).changed
+
+
+async def test_a_process_that_dies_between_the_side_file_and_its_commit_is_no_restored_backup(database: Path) -> None:
+    await _start(database, 1)
+    died = asyncio.Event()
+
+    def die() -> None:
+        dying.kill()
+        died.set()
+
+    dying = InlineExecutor(before_commit=die)
+    store = open_store(database, executor=dying)
+    batch = [asyncio.ensure_future(accept(store, "cmd_a")), asyncio.ensure_future(meta.tick(store, NOW + 2))]
+    async with asyncio.timeout(10):
+        await died.wait()
+    for waiting in batch:
+        waiting.cancel()
+    await store.close()
+    again = await _start(database, 3)
+    assert (again.changed, again.incarnation) == (False, "inc_1")
