@@ -31,7 +31,7 @@ from execution.core.transitions import Trigger
 from execution.drive import Drive, Env, LeaseLost
 from execution.gates import fence_refused
 from execution.ports import Clock, Ports
-from execution.store.errors import FenceRefused, Refusal, Stale, StoreError, StoreUnavailable
+from execution.store.errors import FenceRefused, Refusal, Stale, StoreError
 from execution.store.meta import mark
 from execution.store.registry import load_saga
 
@@ -166,7 +166,7 @@ async def _on_record(env: Env, action: Action[Ports]) -> bool:
         return True
     try:
         await mark(env.store)
-    except StoreUnavailable:
+    except StoreError:
         return False
     return True
 

@@ -132,7 +132,7 @@ class Ledger:
             after = self._position
             leaves = await self._store.read(lambda conn, after=after: journal.hashes(conn, after, LEAVES_READ, until))  # type: ignore[misc]  # a default argument binds the loop's value
             for leaf in leaves:
-                self._tree.append(bytes.fromhex(leaf.hash))
+                self._tree.append(leaf.digest)
                 if self.size in sizes:
                     roots[self.size] = self.root
             self._position = leaves[-1].position if leaves else until

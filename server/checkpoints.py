@@ -196,7 +196,7 @@ async def prove(at: Installation, root_id: str) -> dict[str, Any]:
         found = journal.entries(conn, 0, checkpoint.size, root_id=root_id)
         places = journal.places(conn, [entry.position for entry in found])
         leaves = journal.hashes(conn, 0, checkpoint.size, last)
-        return found, places, [bytes.fromhex(leaf.hash) for leaf in leaves]
+        return found, places, [leaf.digest for leaf in leaves]
 
     found, places, leaves = await at.store.read(read)
     tree = await asyncio.to_thread(Levels, leaves)

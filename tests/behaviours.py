@@ -184,6 +184,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="What was told or sent before a power cut is on record after it, and the journal is not in doubt.",
             source="The design, laws 1 and 14",
         ),
+        "store.damaged": Behaviour(
+            sentence="A damaged database is told as such by every command, with what to do.",
+            source="The design, laws 14 and 16",
+        ),
         "law.incarnation": Behaviour(
             sentence="A copied or restored journal asks people and sends nothing.",
             source="The design, law 14",

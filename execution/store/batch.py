@@ -20,7 +20,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from execution.core.draft import Unit
 from execution.store.engine import READING
-from execution.store.errors import Duplicate, StoreError, StoreUnavailable, UnknownCommit
+from execution.store.errors import Duplicate, StoreError, UnknownCommit
+from execution.store.failing import damaged, failure
 from execution.store.statements import one
 from execution.store.units import apply_unit, apply_wave, waves
 
@@ -97,7 +98,7 @@ class Writer:
                 _call(conn, job)
             conn.rollback()
         if broken.error is not None:
-            _fail(jobs, _unavailable(broken.error))
+            _fail(jobs, _failure(broken.error))
 
     def write(self, jobs: Sequence[Job]) -> None:
         """Apply everything in one transaction and commit it."""
@@ -105,7 +106,7 @@ class Writer:
             self._transaction(jobs)
         if broken.error is not None:
             self.discard()
-            _fail(jobs, _unavailable(broken.error))
+            _fail(jobs, _failure(broken.error))
 
     def discard(self) -> None:
         """Give the connection up; the next batch opens another."""
@@ -225,18 +226,20 @@ def _own(error: Exception) -> Exception:
     match error:
         case IntegrityError():
             return Duplicate(str(error.orig))
-        case DBAPIError():
-            return _unavailable(error)
+        case DBAPIError() | UnicodeDecodeError():
+            return _failure(error)
         case _:
             return error
 
 
-def _unavailable(error: Exception) -> Exception:
+def _failure(error: Exception) -> Exception:
+    if isinstance(error, UnicodeDecodeError):
+        return damaged("the database", "text that is none")
     if not isinstance(error, DBAPIError):
         return error
-    unavailable = StoreUnavailable(str(error.orig))
-    unavailable.__cause__ = error
-    return unavailable
+    failed = failure(error)
+    failed.__cause__ = error
+    return failed
 
 
 def _fail(jobs: Sequence[Job], error: Exception) -> None:

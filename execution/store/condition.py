@@ -25,6 +25,8 @@ from execution.store.registry import counts_by_state
 SQLITE_VERSION: Final = sqlite3.sqlite_version
 LOCK_WAIT_S: Final = 0.5
 """How long the write lock is waited for before it counts as held."""
+CHECKED_BYTES_MAX: Final = 4 * 1024**3
+"""Up to this size the file's structure is read whole: some seconds at the most."""
 _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
     "sqlite": {"journal_mode": "PRAGMA journal_mode", "synchronous": "PRAGMA synchronous"},
     "postgresql": {"synchronous_commit": "SHOW synchronous_commit", "fsync": "SHOW fsync"},
@@ -48,7 +50,7 @@ class FileCondition:
 
 
 def examine_file(path: Path) -> FileCondition:
-    """Raises sqlite3.Error as `DatabaseBroken`, OSError when there is no such file."""
+    """Raises sqlite3.Error and a damaged structure as `DatabaseBroken`, OSError when there is no such file."""
     size = path.stat().st_size
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=LOCK_WAIT_S)) as conn:
@@ -56,8 +58,11 @@ def examine_file(path: Path) -> FileCondition:
             mode = str(_one(conn, "PRAGMA journal_mode")[0])
             locked = _is_locked(conn)
             _, logged, moved = _one(conn, "PRAGMA wal_checkpoint(PASSIVE)")
-    except sqlite3.Error as error:
-        raise DatabaseBroken(str(error)) from None
+            sound = str(_one(conn, "PRAGMA quick_check(1)")[0]) if size <= CHECKED_BYTES_MAX else "ok"
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise DatabaseBroken(str(error) if isinstance(error, sqlite3.Error) else "its schema is no text") from None
+    if sound != "ok":
+        raise DatabaseBroken(" ".join(sound.split()))
     return FileCondition(
         sqlite_version=SQLITE_VERSION,
         journal_mode=mode,

@@ -20,6 +20,7 @@ from sqlalchemy.pool import StaticPool
 
 from execution.store import statements
 from execution.store.errors import StoreUnavailable, StoreUnusable
+from execution.store.failing import damaged
 
 BUSY_TIMEOUT: Final = "PRAGMA busy_timeout=30000"
 """How long a process waits for another one's write; the worst wait measured with four writers was 1.2 s."""
@@ -99,7 +100,10 @@ def _create_file(path: Path) -> None:
 def _writer_pragmas(dbapi: sqlite3.Connection, _: Any) -> None:
     dbapi.isolation_level = None
     dbapi.execute(BUSY_TIMEOUT).close()
-    tables = {name for (name,) in dbapi.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    try:
+        tables = {name for (name,) in dbapi.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except UnicodeDecodeError:  # even SQLite's complaint about it holds what it read
+        raise damaged("the database", "its schema is no text") from None
     if tables and not tables >= OURS:
         raise StoreUnusable("the database holds tables of something else", ANOTHER)
     _switch_to_wal(dbapi)

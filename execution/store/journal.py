@@ -19,6 +19,7 @@ from execution.core.events import GENESIS, Event, EventType, chain_hash
 from execution.core.states import State
 from execution.core.transitions import IllegalMove, Trigger, replay
 from execution.store import schema
+from execution.store.failing import damaged
 from execution.store.registry import NotFound
 from execution.store.rows import EVENT_COLUMNS, load_event
 from execution.store.statements import Query
@@ -113,6 +114,14 @@ class Leaf:
 
     position: int
     hash: str
+
+    @property
+    def digest(self) -> bytes:
+        """Its bytes. Raises StoreUnusable when the stored text is none."""
+        try:
+            return bytes.fromhex(self.hash)
+        except ValueError:
+            raise damaged("an event", "its hash is none") from None
 
 
 def hashes(conn: Connection, after: int, limit: int, until: int) -> tuple[Leaf, ...]:

@@ -15,7 +15,8 @@ from sqlalchemy.exc import DatabaseError
 
 from execution.store.engine import ANOTHER, OURS, database_url, writer_engine
 from execution.store.errors import StoreTooNew, StoreUnusable
-from execution.store.opening import HEAD, REVISIONS, opening_failed, stored_version
+from execution.store.failing import failure
+from execution.store.opening import HEAD, REVISIONS, stored_version
 
 SCRIPTS: Final = Path(__file__).with_name("migrations")
 
@@ -28,7 +29,7 @@ def migrate(target: str | Path) -> tuple[str | None, str]:
             before = _before(conn)
             upgrade(conn)
     except DatabaseError as error:
-        raise opening_failed(str(target), error) from error
+        raise failure(error, str(target)) from error
     finally:
         engine.dispose()
     return before, HEAD

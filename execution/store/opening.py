@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, select, text
-from sqlalchemy.exc import DatabaseError, DBAPIError
+from sqlalchemy.exc import DatabaseError
 
 from execution.store import schema
 from execution.store.engine import ANOTHER, OURS, database_path, database_url, reader_engine, writer_engine
-from execution.store.errors import StoreError, StoreTooNew, StoreTooOld, StoreUnavailable, StoreUnusable
+from execution.store.errors import StoreError, StoreTooNew, StoreTooOld, StoreUnusable
 from execution.store.executors import Executor, ThreadExecutor
+from execution.store.failing import failure
 from execution.store.meta import is_lost
 from execution.store.writer import Store
 
@@ -31,9 +32,6 @@ VERSION_TABLE: Final = Table(
 )
 _CREATION_LOCK: Final = 0x52454D49
 """Key of PostgreSQL's advisory lock that first starts take; SQLite's own write lock serves there."""
-_WRITABLE: Final = "let this user write to the file and its folder (owner, mode, mount); even reading needs it"
-_RESTORE: Final = "restore it from a backup, or name another file; nothing was changed"
-
 _LOST: Final = (
     "mount what is not mounted, or restore it from a backup together with the file `….incarnation` beside it; whoever "
     "really begins anew removes that file; nothing was changed"
@@ -55,7 +53,7 @@ def open_store(target: str | Path, *, executor: Executor | None = None, readers:
             prepare(conn)
     except DatabaseError as error:
         engine.dispose()
-        raise opening_failed(str(target), error) from error
+        raise failure(error, str(target)) from error
     except StoreError:
         engine.dispose()
         raise
@@ -92,12 +90,3 @@ def _check_version(conn: Connection) -> None:
     if version in REVISIONS:
         raise StoreTooOld(f"the database has schema {version}, this release needs {HEAD}: run `remit migrate`")
     raise StoreTooNew(f"the database has schema {version}, which this release does not know: upgrade remit")
-
-
-def opening_failed(target: str, error: DBAPIError) -> StoreUnusable | StoreUnavailable:
-    reason = str(error.orig)
-    if any(words in reason for words in ("malformed", "not a database", "corrupt")):
-        return StoreUnusable(f"{target} is damaged ({reason})", _RESTORE)
-    if any(words in reason for words in ("readonly", "unable to open")):
-        return StoreUnusable(f"{target} cannot be written by this user", _WRITABLE)
-    return StoreUnavailable(reason)

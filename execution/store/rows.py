@@ -28,6 +28,7 @@ from execution.core.states import (
 )
 from execution.core.transitions import Trigger
 from execution.store import schema
+from execution.store.failing import damaged
 
 T = TypeVar("T")
 Values = tuple[Any, ...]
@@ -101,10 +102,13 @@ class Mapped(Generic[T]):
     def load(self, row: Row[Any] | Sequence[Any]) -> T:
         """The dataclass of a row that holds all columns in order."""
         values = dict(zip(self.columns, row, strict=True))
-        for name, members in self._stored:
-            stored = values[name]
-            if stored is not None:
-                values[name] = members[stored]
+        try:
+            for name, members in self._stored:
+                stored = values[name]
+                if stored is not None:
+                    values[name] = members[stored]
+        except KeyError:
+            raise damaged(f"a row of {self.table.name}", f"{name} is none that there is") from None
         loaded = object.__new__(self._cls)  # every column was checked when the mapping was made
         vars(loaded).update(values)
         return loaded
@@ -180,8 +184,10 @@ event_values: Final[Callable[[Event], Values]] = attrgetter(
 
 
 def load_event(row: Row[Any] | Sequence[Any]) -> Event:
-    """The event of a row that holds `EVENT_COLUMNS`; KeyError for a type outside the closed list."""
+    """The event of a row that holds `EVENT_COLUMNS`; StoreUnusable for a type outside the closed list."""
     command_id, seq, type_, actor, at_ms, body, prev_hash, digest = tuple(row)
+    if type_ not in _BY_NAME:
+        raise damaged("an event", "its type is none that there is")
     return Event(
         command_id=command_id,
         seq=seq,

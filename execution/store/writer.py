@@ -17,8 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from execution.core.draft import Unit
 from execution.store.batch import Job
-from execution.store.errors import StoreUnavailable
 from execution.store.executors import Executor
+from execution.store.failing import damaged, failure
 
 T = TypeVar("T")
 
@@ -58,7 +58,9 @@ class Store:
             async with self._reader.connect() as conn:
                 return await conn.run_sync(work)
         except DBAPIError as error:
-            raise StoreUnavailable(str(error.orig)) from error
+            raise failure(error) from error
+        except UnicodeDecodeError as error:
+            raise damaged("the database", "text that is none") from error
 
     async def close(self) -> None:
         """Finish what was submitted, then let the database go."""

@@ -1,8 +1,8 @@
 """A disk that keeps what it was made to sync, and of everything else whatever it likes.
 
 At a power cut every synced byte is there. Every write and change of size since a file's last sync is there, missing,
-torn at a sector's boundary, or only the size has grown; none depends on another. A folder's changes (a new name, a renamed
-or a removed one) persist in their order, up to any of them, all of them only once the folder itself was synced.
+torn at a sector's boundary, or only the size has grown; none depends on another. A folder's changes (a name that is
+new, renamed or removed) persist in their order, up to any of them, all of them only once the folder itself was synced.
 """
 
 from __future__ import annotations
