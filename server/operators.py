@@ -35,7 +35,8 @@ def named_operator(settings: Settings, named: str | None) -> str:
 
 
 def proven_operator(config: Config, wanted: str | None) -> OperatorKey:
-    """The key that is there, under the name of whoever the configuration says it is. `wanted`: a name, or the path of a key file.
+    """The key that is there, under the name of whoever the configuration says it is. `wanted`: a name, or the path of
+    a key file.
 
     Raises CommandFailed (unknown_operator, operator_key_needed, operator_key_differs), KeyFileError.
     """

@@ -302,12 +302,8 @@ ACTS: Final = Table(
     "acts",
     METADATA,
     Column("act_id", Text, primary_key=True),
-    _text("verb"),
-    _text("subject"),
-    _text("by"),
+    *map(_text, ("verb", "subject", "by", "what", "signature")),
     _int("at_ms"),
-    _text("what"),
-    _text("signature"),
     Index("ix_acts_at", "at_ms"),
 )
 
