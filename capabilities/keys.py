@@ -1,11 +1,11 @@
-"""Key pairs: the issuer's, which sign tokens, and the operators', which sign approvals.
+"""Key pairs: the issuer's, which sign tokens, and the operators', which sign what they do.
 
 Private keys are Ed25519 (RFC 8032) in PKCS #8 PEM files of mode 0600 (`keyfile`). A verifier never sees one: it holds
 `VerificationKey`s, each pinned to one algorithm by its kid, from the public key set (`jwks`). ES256 exists on the
 verifying side, for issuers whose key management service has no Ed25519 (such a `Signer` normalises S, RFC 8725 §3.2).
 
-The two kinds of signature can never be taken for each other: an approval is signed under a prefix that no compact JWS
-can start with.
+The kinds of signature can never be taken for each other: approvals and other acts are signed under a prefix each, with
+which no compact JWS can start.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from capabilities.identifiers import is_segment
 from capabilities.keyfile import create_private_file, read_private_file, read_public_file
 
 APPROVAL_DOMAIN: Final = b"remit-approval-v1\x00"
+ACT_DOMAIN: Final = b"remit-act-v1\x00"
 ED25519_KEY_BYTES: Final = 32
 PUBLIC_KEY_BYTES_MAX: Final = 4_096
 
@@ -213,6 +214,20 @@ def verify_approval(public: OperatorPublicKey, statement: bytes, signature: byte
         public.public.verify(signature, APPROVAL_DOMAIN + statement)
     except InvalidSignature:
         raise ApprovalSignatureError from None
+
+
+def sign_act(key: OperatorKey, statement: bytes) -> bytes:
+    """Sign the exact bytes of what an operator does; no such signature is ever one of an approval. 64 bytes."""
+    return key.private.sign(ACT_DOMAIN + statement)
+
+
+def is_act_of(public: OperatorPublicKey, statement: bytes, signature: bytes) -> bool:
+    """Whether `signature` is this operator's over these bytes."""
+    try:
+        public.public.verify(signature, ACT_DOMAIN + statement)
+    except InvalidSignature:
+        return False
+    return True
 
 
 def next_kid(tenant: str, now_s: int, taken: Collection[str]) -> str:

@@ -63,6 +63,7 @@ class Env:
     installation: str
     incarnation: str
     approvers: Approvers
+    rulers: Approvers
 
     def horizon(
         self, saga: Saga, definition: SagaDefinition[Ports], evidence: Callable[[str], Mapping[str, str]] = no_evidence

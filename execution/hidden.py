@@ -58,6 +58,11 @@ def suspicious_characters(text: str) -> tuple[Suspicious, ...]:
     return tuple(Suspicious(position=i, char=char, kind=kind) for i, char, kind in kinds if kind is not None)
 
 
+def misleads_in_a_line(text: str) -> bool:
+    """Whether one line of text has a control, a line separator, a direction control or a tag character."""
+    return any(char in _BIDI or ord(char) in _TAGS or unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in text)
+
+
 def _kind(text: str, index: int) -> str | None:
     char = text[index]
     if char in "\n\r\t" or " " <= char <= "~":

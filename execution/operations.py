@@ -231,8 +231,11 @@ class Operations:
             past_pivot=tuple(root.command_id for root in met if root.phase is Phase.POST_PIVOT),
         )
 
-    async def request_ruling(self, review_id: str, *, verdict: Verdict, operator: str, reason: str) -> Review:
-        """Ask a worker to carry the verdict out; it reads back first and refuses what the facts contradict."""
+    async def request_ruling(
+        self, review_id: str, *, verdict: Verdict, operator: str, reason: str, at_ms: int, signature: str
+    ) -> Review:
+        """Ask a worker to carry the verdict out; it reads back first and refuses what the facts contradict, and what is
+        not signed as `execution.acts.ruling` is."""
         _check_reason(reason)
         review = await self._store.read(lambda conn: registry.find_review(conn, review_id))
         if review is None:
@@ -246,8 +249,8 @@ class Operations:
                 raise OperationRefused("ruling_under_way", f"{known.verdict} by {known.closed_by}")
             if verdict.value not in known.verdicts.split(","):
                 raise OperationRefused("verdict_not_offered", f"offered: {known.verdicts}")
-            ruled = replace(known, verdict=verdict, closed_by=operator, reason=reason, answered_at_ms=draft.now_ms)
-            draft.put_review(ruled)
+            ruled = replace(known, verdict=verdict, closed_by=operator, reason=reason)
+            draft.put_review(replace(ruled, answered_at_ms=at_ms, signature=signature))
 
         saga = await self._change(review.root_id, operator, change)
         return next(r for r in saga.reviews if r.review_id == review_id)

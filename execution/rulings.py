@@ -1,8 +1,9 @@
 """Carrying out a person's ruling: only a worker does it, with a fresh read-back, and refuses what the facts contradict.
 
-A ruling is requested on the review (verdict, operator, reason) and carried out here, because only workers hold
-credentials. It obeys quiescence like everything else, and it is a question put to reality before it is an answer:
-`absent` while the effect is there, or `present` while it is not, is refused and stays open.
+A ruling is requested on the review (verdict, operator, reason, signature) and carried out here, because only workers
+hold credentials. The signature is judged again, because a row is no proof of who wrote it. A ruling obeys quiescence
+like everything else, and it is a question put to reality before it is an answer: `absent` while the effect is there,
+or `present` while it is not, is refused and stays open.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from execution import acts
 from execution.core.apply import record_receipt, settle_found, sighting_body
 from execution.core.command import Command, Review
 from execution.core.draft import Draft
@@ -37,20 +39,27 @@ async def rule(drive: Drive, review_id: str) -> Next:
     """Carry out the ruling that was requested on that review, or refuse it with the reason journaled."""
     review = next(r for r in drive.saga.reviews if r.review_id == review_id)
     row = drive.saga.member(review.command_id)
-    sighting, quiet = await _evidence(drive, review)
+    unproven = _unproven(drive, review)
+    sighting, quiet = await _evidence(drive, review) if unproven is None else (None, None)
 
     def change(draft: Draft) -> None:
         known = next(r for r in draft.saga.reviews if r.review_id == review_id)
-        refusal = _refusal(draft, known, sighting, quiet, observable=_observable(drive, review))
+        refusal = (
+            unproven
+            or _unproven(drive, known)
+            or _refusal(draft, known, sighting, quiet, observable=_observable(drive, review))
+        )
         body: dict[str, Any] = {"review_id": review_id, "verdict": known.verdict, "by": known.closed_by}
         body |= {"reason": known.reason, "before": row.state}
+        body |= {"at_ms": known.answered_at_ms, "signature": known.signature}
         if sighting is not None:
             evidence = sighting_body(sighting, source=row.target_system, asked_at_ms=draft.now_ms, purpose="ruling")
             body["evidence"] = evidence
         if refusal is not None:
             draft.note(review.command_id, Fact.RULED, body | {"refused": refusal})
             reason = f"refused: {refusal}"
-            draft.put_review(replace(known, verdict=None, closed_by=None, answered_at_ms=None, reason=reason))
+            asked = replace(known, verdict=None, closed_by=None, answered_at_ms=None, signature=None, reason=reason)
+            draft.put_review(asked)
             return
         draft.note(review.command_id, Fact.RULED, body)
         draft.put_review(replace(known, closed_at_ms=draft.now_ms))
@@ -59,6 +68,11 @@ async def rule(drive: Drive, review_id: str) -> Next:
         _end_unwinding(draft)
 
     return await drive.commit(change)
+
+
+def _unproven(drive: Drive, review: Review) -> str | None:
+    """Why it is no ruling of a person who may rule; None when it is."""
+    return acts.invalid(acts.ruling_of(review), drive.env.rulers)
 
 
 def _observable(drive: Drive, review: Review) -> bool:

@@ -51,6 +51,7 @@ class Worker:
         installation: str,
         incarnation: str,
         approvers: Approvers,
+        rulers: Approvers,
         bus: MemoryBus | None = None,
         pace: Pace | None = None,
     ) -> None:
@@ -77,6 +78,7 @@ class Worker:
             installation=installation,
             incarnation=incarnation,
             approvers=approvers,
+            rulers=rulers,
         )
 
     def wake(self, root_id: str) -> None:

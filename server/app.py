@@ -125,7 +125,7 @@ class Installation:
     def worker(self, ports: Ports, bus: MemoryBus) -> Worker:
         """A worker of this process; `bus` is where this process says what was accepted."""
         from execution.worker import Worker
-        from server.operators import approvers_of
+        from server.operators import approvers_of, rulers_of
 
         return Worker(
             store=self.store,
@@ -139,6 +139,7 @@ class Installation:
             installation=self.identity.installation,
             incarnation=self.identity.incarnation,
             approvers=approvers_of(self.config.settings),
+            rulers=rulers_of(self.config.settings),
             bus=bus,
             pace=Pace(self.clock, paces(self.config.settings)),
         )

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
+from execution.hidden import misleads_in_a_line
 from execution.moments import TEXT_CHARS_MAX, NotAMoment, instant
 from server.errors import GatewayRefused, Refusal, refusal
 
@@ -24,8 +25,6 @@ WAIT_S_MAX: Final = 20
 STRUCTURED_BYTES_MAX: Final = 65_536
 NESTING_MAX: Final = 32
 
-_BIDI: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_TAGS: Final = range(0xE0000, 0xE0080)
 _SEGMENT: Final = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 _ULID: Final = r"_[0-7][0-9a-hjkmnp-tv-z]{25}$"
 
@@ -38,9 +37,8 @@ class Arguments(BaseModel):
 
 def _one_line(text: str) -> str:
     """Normal form C; no control, bidirectional or tag character, which could make a person read something else."""
-    for char in text:
-        if char in _BIDI or ord(char) in _TAGS or unicodedata.category(char) in ("Cc", "Zl", "Zp"):
-            raise PydanticCustomError("hidden_character", "control, direction and tag characters are not allowed here")
+    if misleads_in_a_line(text):
+        raise PydanticCustomError("hidden_character", "control, direction and tag characters are not allowed here")
     return unicodedata.normalize("NFC", text)
 
 
@@ -90,7 +88,10 @@ class ProposePublish(Arguments):
         min_length=1, max_length=TITLE_CHARS_MAX, description="Headline, plain text, at most 200 characters."
     )
     content: Annotated[str, AfterValidator(_no_nul)] | None = Field(
-        default=None, min_length=1, description="The whole text, at most 1 MiB. Give this or payload_ref, not both."
+        default=None,
+        min_length=1,
+        description="The whole text: at most what the token allows, 256 KiB unless it says otherwise, and never above "
+        "1 MiB. Give this or payload_ref, not both.",
     )
     payload_ref: Annotated[str, Field(max_length=200, pattern=r"^artifact://[a-z0-9][a-z0-9./_-]*$")] | None = Field(
         default=None, description="Instead of content: a stored text, e.g. artifact://sha256/<64 hex digits>."

@@ -8,13 +8,13 @@ elsewhere, nobody acts by a name alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from capabilities.keys import decode_operator_key, load_operator_key
-from execution.approvers import Approver
+from capabilities.keys import OperatorKey, decode_operator_key, load_operator_key
+from execution.approvers import Approver, Approvers
 from server.cli.output import CommandFailed, Exit
 from server.config import OPERATOR_KEY_VARIABLE, Config, operator_key_from_environment
 from server.roles import ROLES, Role, Verb
@@ -34,8 +34,9 @@ def named_operator(settings: Settings, named: str | None) -> str:
     return name
 
 
-def proven_operator(config: Config, wanted: str | None) -> str:
-    """The operator whose key is there. `wanted`: a name, or the path of a key file.
+def proven_operator(config: Config, wanted: str | None) -> OperatorKey:
+    """The key that is there, under the name of whoever the configuration says it is. `wanted`: a name, or the path of
+    a key file.
 
     Raises CommandFailed (unknown_operator, operator_key_needed, operator_key_differs), KeyFileError.
     """
@@ -49,13 +50,14 @@ def proven_operator(config: Config, wanted: str | None) -> str:
         if not path.exists():
             fix = f"Name it: --operator FILE, or {OPERATOR_KEY_VARIABLE}=FILE."
             raise CommandFailed("operator_key_needed", f"The key of {name} is not here.", fix, Exit.AUTH)
-    held = load_operator_key(path).public_key().encode()
+    key = load_operator_key(path)
+    held = key.public_key().encode()
     candidates = sorted(settings.operator) if by_path or wanted is None else [named_operator(settings, wanted)]
     owners = [known for known in candidates if settings.operator[known].key == held]
     if not owners:
         fix = "Use the key that belongs to the public half in [operator.NAME]."
         raise CommandFailed("operator_key_differs", "That is not the key of that operator.", fix, Exit.AUTH)
-    return owners[0]
+    return replace(key, name=owners[0])
 
 
 def check_role(settings: Settings, name: str, verb: Verb) -> None:
@@ -72,10 +74,19 @@ def having(settings: Settings, role: Role) -> tuple[str, ...]:
     return tuple(name for name in sorted(settings.operator) if role in settings.operator[name].roles)
 
 
-def approvers_of(settings: Settings) -> Mapping[str, Approver]:
-    """Whose signature a worker believes. A key that cannot be read approves nothing; `remit doctor` names it."""
+def approvers_of(settings: Settings) -> Approvers:
+    """Whose yes a worker believes. A key that cannot be read approves nothing; `remit doctor` names it."""
+    return _believed(settings, Role.APPROVE)
+
+
+def rulers_of(settings: Settings) -> Approvers:
+    """Whose rulings a worker believes."""
+    return _believed(settings, ROLES[Verb.REVIEW_RULE])
+
+
+def _believed(settings: Settings, role: Role) -> Approvers:
     found = {}
-    for name in having(settings, Role.APPROVE):
+    for name in having(settings, role):
         section = settings.operator[name]
         try:
             key = decode_operator_key(name, section.key)

@@ -116,6 +116,10 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = MappingProxyType(
             sentence="A yes that no operator who may approve has signed publishes nothing, whatever the database says.",
             source="The security rules, section 4",
         ),
+        "operator.key": Behaviour(
+            sentence="Whoever acts shows an operator's key: a name, a login or a row in the database is nobody.",
+            source="The design, law 6",
+        ),
         "operator.roles": Behaviour(
             sentence="Who lacks the role for a verb changes nothing with it.",
             source="The security rules, section 4",

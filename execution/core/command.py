@@ -199,7 +199,7 @@ class Approval:
 class Review:
     """A question for a person: facts, allowed verdicts, owner, age. `facts` is canonical JSON.
 
-    answered_at_ms: when the verdict was asked for; whoever gave it had looked by then.
+    answered_at_ms: when the verdict was asked for; whoever gave it had looked by then. signature: theirs, under it.
     """
 
     review_id: str
@@ -215,6 +215,7 @@ class Review:
     verdict: str | None = None
     reason: str | None = None
     answered_at_ms: int | None = None
+    signature: str | None = None
 
     @property
     def cause(self) -> str:

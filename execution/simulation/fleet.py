@@ -194,6 +194,7 @@ class Fleet:
             installation="inst_simulation",
             incarnation="inc_1",
             approvers=APPROVERS,
+            rulers=APPROVERS,
             bus=bus,
         )
         task = at.loop.spawn(process, _run(worker))

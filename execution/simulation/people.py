@@ -12,11 +12,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from capabilities import base64url
 from capabilities.keys import OperatorKey, sign_approval
+from execution import acts
 from execution.approvers import Approver, approval_statement
 from execution.core.command import Approval, Review
 from execution.core.draft import Unit
 from execution.core.states import ApprovalState, ReviewKind, Settlement, Verdict
-from execution.operations import OperationRefused
+from execution.operations import OperationRefused, Operations
 from execution.simulation.chance import seeded
 from execution.simulation.scenario import Act, Answer, Fault, Rules
 
@@ -116,13 +117,17 @@ class People:
                 break
             await asyncio.sleep(5.0)
         verdict = self._verdict(review)
-        answer = await self._actors.insist(
-            lambda gateway: gateway.operations.request_ruling(
-                review.review_id, verdict=verdict, operator=OPERATOR, reason="looked"
-            )
-        )
+        answer = await self._actors.insist(lambda gateway: self._request(gateway.operations, review, verdict))
         if not isinstance(answer, OperationRefused):
             self.ruled[review.command_id] = verdict
+
+    async def _request(self, operations: Operations, review: Review, verdict: Verdict) -> Review:
+        at_ms = self._at.clock.now_ms()
+        act = acts.ruling(review.review_id, verdict=verdict, reason="looked", by=OPERATOR, at_ms=at_ms)
+        signature = acts.signed(act, _KEY).signature
+        return await operations.request_ruling(
+            review.review_id, verdict=verdict, operator=OPERATOR, reason="looked", at_ms=at_ms, signature=signature
+        )
 
     def _cannot_know_yet(self, review: Review) -> bool:
         """Where nobody declares how long a request may run, a person waits until nothing is on its way."""

@@ -202,6 +202,7 @@ REVIEWS: Final = Table(
     _maybe("verdict"),
     _maybe("reason"),
     _ms("answered_at_ms"),
+    _maybe("signature"),
     Index("ix_reviews_open", "opened_at_ms", **_where("closed_at_ms IS NULL")),
 )
 
@@ -295,6 +296,15 @@ DECISIONS: Final = Table(
     _ms("closed_at_ms"),
     _maybe("closed_by"),
     Index("ix_decisions_opened", "tenant", "opened_at_ms"),
+)
+
+ACTS: Final = Table(
+    "acts",
+    METADATA,
+    Column("act_id", Text, primary_key=True),
+    *map(_text, ("verb", "subject", "by", "what", "signature")),
+    _int("at_ms"),
+    Index("ix_acts_at", "at_ms"),
 )
 
 PAUSES: Final = Table(

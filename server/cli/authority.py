@@ -20,6 +20,7 @@ from server.roles import Verb
 if TYPE_CHECKING:
     from capabilities.issuer import RiskClass, TokenRequest
     from execution.store.authority import Decision
+    from server.acting import Acting
     from server.app import Installation
     from server.issuing import Wanted
 
@@ -95,7 +96,7 @@ def issue(
 
 
 async def _issue(
-    at: Installation, wanted: Wanted, limits: dict[str, Any], named: str | None, shown: Shown, watch: bool, by: str
+    at: Installation, wanted: Wanted, limits: dict[str, Any], named: str | None, shown: Shown, watch: bool, who: Acting
 ) -> None:
     from server import issuing
 
@@ -103,6 +104,7 @@ async def _issue(
     if named is not None:
         _check_agent(await _decision(at, named), wanted.agent)
     _warn_about_operators(at, wanted)
+    by = await who.signs(wanted.agent, decision=named, watch=watch, **limits)
     dec = named or await issuing.open_decision(
         at, wanted, by=by, tokens=issuing.TOKENS_DEFAULT, uses=issuing.USES_DEFAULT, days=7
     )
@@ -286,8 +288,9 @@ def open_(
     )
 
     async def work(at: Installation) -> None:
-        by = acting(at, operator, Verb.DECISION_OPEN)
-        _check_others_approve(at, wanted, by)
+        who = acting(at, operator, Verb.DECISION_OPEN)
+        _check_others_approve(at, wanted, who.by)
+        by = await who.signs(wanted.agent, evidence=list(evidence), tokens=budget, uses=uses, days=days)
         dec = await open_decision(at, wanted, by=by, tokens=budget, uses=uses, days=days)
         Output(as_json).show({"decision_id": dec}, line(f"Opened {dec}."))
 
@@ -326,8 +329,9 @@ def close(
     from execution.store import authority
 
     async def work(at: Installation) -> None:
-        by, now_ms = acting(at, operator, Verb.DECISION_CLOSE), at.clock.now_ms()
+        who, now_ms = acting(at, operator, Verb.DECISION_CLOSE), at.clock.now_ms()
         await _decision(at, decision_id)
+        by = await who.signs(decision_id)
         closed = await at.store.transact(lambda conn: authority.close_decision(conn, decision_id, by=by, now_ms=now_ms))
         text = f"{decision_id} is closed." if closed else f"{decision_id} was closed already."
         Output(as_json).show({"decision_id": decision_id, "closed": True, "fresh": closed}, line(text))

@@ -46,7 +46,7 @@ def write(
         from server import checkpoints
 
         if restart:
-            acting(at, operator, Verb.CHECKPOINT)
+            await acting(at, operator, Verb.CHECKPOINT).signs("journal", restart=True)
         made, _ = await _signing(checkpoints.write_checkpoint(at, restart=restart))
         data = {
             "size": made.size,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,9 +55,10 @@ def put(
         raise _too_large(file.stat().st_size, IMAGE_BYTES_MAX)
 
     async def work(at: Installation) -> None:
-        acting(at, operator, Verb.ARTIFACT_PUT)
+        who = acting(at, operator, Verb.ARTIFACT_PUT)
         content, now_ms = file.read_bytes(), at.clock.now_ms()
         media_type, limit = _kind(content, MEDIA_TYPES[format_])
+        await who.signs(hashlib.sha256(content).hexdigest(), name=name)
 
         def store(conn: Connection) -> str:
             stored = artifacts.put(conn, content, media_type=media_type, now_ms=now_ms, bytes_max=limit)
@@ -140,8 +142,9 @@ def erase(
         from execution.store.condition import empty_log
         from server.approving import operating
 
-        by, digest = acting(at, operator, Verb.ARTIFACT_ERASE), await _digest(at, ref)
+        who, digest = acting(at, operator, Verb.ARTIFACT_ERASE), await _digest(at, ref)
         _confirm(digest, yes=yes, as_json=as_json)
+        by = await who.signs(digest, reason=reason)
         async with operating():
             concerned = await erase_content(at.store, at.clock, digest, operator=by, reason=reason)
         emptied = empty_log(at.config.database)

@@ -101,7 +101,8 @@ def reject(
         from server.approving import operating
 
         async with operating():
-            await at.operations().reject(command, operator=acting(at, operator, Verb.REJECT), reason=reason)
+            by = await acting(at, operator, Verb.REJECT).signs(command, reason=reason)
+            await at.operations().reject(command, operator=by, reason=reason)
         Output(as_json).show({"command_id": command, "rejected": True}, line(f"{command} is rejected; it unwinds."))
 
     with_installation(home, work)
@@ -120,7 +121,8 @@ def cancel(
         from server.approving import operating
 
         async with operating():
-            await at.operations().cancel(command, operator=acting(at, operator, Verb.CANCEL), reason=reason)
+            by = await acting(at, operator, Verb.CANCEL).signs(command, reason=reason)
+            await at.operations().cancel(command, operator=by, reason=reason)
         Output(as_json).show({"command_id": command, "cancelled": True}, line(f"{command} is cancelled; it unwinds."))
 
     with_installation(home, work)
@@ -139,7 +141,8 @@ def hold(
         from server.approving import operating
 
         async with operating():
-            await at.operations().hold(command, operator=acting(at, operator, Verb.HOLD), reason=reason)
+            by = await acting(at, operator, Verb.HOLD).signs(command, reason=reason)
+            await at.operations().hold(command, operator=by, reason=reason)
         Output(as_json).show({"command_id": command, "held": True}, line(f"{command} is held until `remit resume`."))
 
     with_installation(home, work)
@@ -154,7 +157,8 @@ def resume(
         from server.approving import operating
 
         async with operating():
-            await at.operations().resume(command, operator=acting(at, operator, Verb.RESUME))
+            by = await acting(at, operator, Verb.RESUME).signs(command)
+            await at.operations().resume(command, operator=by)
         Output(as_json).show({"command_id": command, "held": False}, line(f"{command} goes on."))
 
     with_installation(home, work)
@@ -176,8 +180,9 @@ def freeze_on(
     named = _restriction(kind, name)
 
     async def work(at: Installation) -> None:
-        by, now_ms = acting(at, operator, Verb.FREEZE_ON), at.clock.now_ms()
+        who, now_ms = acting(at, operator, Verb.FREEZE_ON), at.clock.now_ms()
         _check_known(at, kind, name)
+        by = await who.signs(named, reason=reason)
         fresh = await at.store.transact(
             lambda conn: authority.restrict(conn, named, reason=reason, by=by, now_ms=now_ms)
         )
@@ -201,7 +206,7 @@ def freeze_off(
     named = _restriction(kind, name)
 
     async def work(at: Installation) -> None:
-        acting(at, operator, Verb.FREEZE_OFF)
+        await acting(at, operator, Verb.FREEZE_OFF).signs(named)
         lifted = await at.store.transact(lambda conn: authority.lift(conn, named))
         if not lifted:
             _check_known(at, kind, name)

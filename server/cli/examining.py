@@ -69,7 +69,8 @@ def audit(
             commands_max=limit,
             pace_s=pace,
         )
-        report = await run_audit(at, wanted, actor=acting(at, operator, Verb.AUDIT) if open_reviews else None)
+        by = await acting(at, operator, Verb.AUDIT).signs(root_id or "all") if open_reviews else None
+        report = await run_audit(at, wanted, actor=by)
         Output(as_json).show(report.document(), *_findings(report))
         return Exit.FAILED if report.findings else Exit.OK
 

@@ -69,9 +69,10 @@ def add(
 
     async def work(at: Installation) -> None:
         said = "\n".join((says, command or "", step or "", message or "", code, note))
+        about = hashlib.sha256(said.encode()).hexdigest()
         fact = Inbound(
-            source=acting(at, operator, Verb.INBOX_ADD),
-            delivery_id=delivery or f"seen-{hashlib.sha256(said.encode()).hexdigest()[:16]}",
+            source=await acting(at, operator, Verb.INBOX_ADD).signs(command or message or "", said=about),
+            delivery_id=delivery or f"seen-{about[:16]}",
             says=Says(says),
             code=code,
             command_id=command or "",

@@ -49,7 +49,7 @@ def rotate(operator: OperatorOption = None, home: HomeOption = None, as_json: Js
     from server.results import moment
 
     async def work(at: Installation) -> None:
-        by, now_s = acting(at, operator, Verb.KEYS_ROTATE), at.clock.now_ms() // 1000
+        by, now_s = await acting(at, operator, Verb.KEYS_ROTATE).signs("keys"), at.clock.now_ms() // 1000
         done = rotating.rotate(at.config.home, now_s, by=by)
         data = {
             "kid": done.kid,
@@ -80,7 +80,7 @@ def retire(
     from server import rotating
 
     async def work(at: Installation) -> None:
-        acting(at, operator, Verb.KEYS_RETIRE)
+        await acting(at, operator, Verb.KEYS_RETIRE).signs(kid, at_once=now)
         try:
             rotating.retire(at.config.home, kid, at.clock.now_ms() // 1000, at_once=now)
         except rotating.RotationRefused as error:

@@ -17,6 +17,7 @@ from execution.core.states import ReviewKind, Verdict
 from execution.moments import age
 from execution.operations import OperationRefused
 from execution.store.registry import Question
+from server.acting import Acting
 from server.app import Installation
 from server.cli.options import duration_s
 from server.cli.output import CommandFailed, Exit, Output, line, on_terminal, table
@@ -47,7 +48,7 @@ class Wanted:
 
 
 async def rule_many(
-    at: Installation, wanted: Wanted, by: str, reason: str, output: Output, *, dry_run: bool, yes: bool
+    at: Installation, wanted: Wanted, by: Acting, reason: str, output: Output, *, dry_run: bool, yes: bool
 ) -> int:
     """Show, ask, and request them. Exit code 1 when one was refused at once."""
     _check(wanted)
@@ -121,7 +122,7 @@ def _confirm(count: int, output: Output, chosen: list[Question], now_ms: int, *,
 
 
 async def _request(
-    at: Installation, wanted: Wanted, chosen: list[Question], by: str, reason: str
+    at: Installation, wanted: Wanted, chosen: list[Question], by: Acting, reason: str
 ) -> tuple[list[str], list[dict[str, str]]]:
     requested: list[str] = []
     refused: list[dict[str, str]] = []
@@ -130,7 +131,8 @@ async def _request(
             await asyncio.sleep(wanted.pace_s)
         review_id = question.review.review_id
         try:
-            await at.operations().request_ruling(review_id, verdict=wanted.verdict, operator=by, reason=reason)
+            ruled = by.rules(review_id, verdict=wanted.verdict, reason=reason)
+            await at.operations().request_ruling(review_id, verdict=wanted.verdict, reason=reason, **ruled)
             requested.append(review_id)
         except OperationRefused as error:
             refused.append({"review_id": review_id, "code": error.code})

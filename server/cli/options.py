@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 if TYPE_CHECKING:
+    from server.acting import Acting
     from server.app import Installation
     from server.roles import Verb
 
@@ -25,7 +26,10 @@ ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it stands in t
 OperatorOption = Annotated[
     str | None,
     typer.Option(
-        "--operator", help="Who acts: a name whose key lies in the home, or a key file (else REMIT_OPERATOR_KEY)."
+        "--operator",
+        "--operator-key",
+        metavar="NAME|FILE",
+        help="Who acts: a name whose key this home holds, or a key file (else REMIT_OPERATOR_KEY, else the only one).",
     ),
 ]
 
@@ -60,10 +64,8 @@ def duration_s(text: str) -> int:
     return int(number) * _UNITS[unit]
 
 
-def acting(at: Installation, named: str | None, verb: Verb) -> str:
-    """The operator who acts, proven by their key; and may they do that?"""
-    from server.operators import check_role, proven_operator
+def acting(at: Installation, named: str | None, verb: Verb) -> Acting:
+    """The operator who acts, by their key; and may they do that?"""
+    from server.acting import acting_with_key
 
-    name = proven_operator(at.config, named)
-    check_role(at.config.settings, name, verb)
-    return f"operator:{name}"
+    return acting_with_key(at, named, verb)

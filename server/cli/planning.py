@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from server.cli.options import HomeOption, JsonOption, OperatorOption, with_installation
+from server.cli.options import HomeOption, JsonOption, with_installation
 from server.cli.output import CommandFailed, Exit, Output, line, table
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from server.results import Preview
 
 plan = typer.Typer(help="What would happen, with keys, times and approvals.", no_args_is_help=True)
+NameOption = Annotated[str | None, typer.Option("--operator", help="Whose it would be; default: the home's operator.")]
 CommandArgument = Annotated[str, typer.Argument(help="cmd_…")]
 
 
@@ -33,7 +34,7 @@ def publish(
     content: Annotated[
         Path | None, typer.Option("--content", help="A file with the text, instead of `content`.", exists=True)
     ] = None,
-    operator: OperatorOption = None,
+    operator: NameOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -53,7 +54,7 @@ def publish(
 @plan.command("withdraw")
 def withdraw(
     command: Annotated[str, typer.Argument(help="cmd_… that published it.")],
-    operator: OperatorOption = None,
+    operator: NameOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,7 +71,7 @@ def withdraw(
 @plan.command("repeat")
 def repeat(
     command: CommandArgument,
-    operator: OperatorOption = None,
+    operator: NameOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -36,7 +36,8 @@ def withdraw(
     async def work(at: Installation) -> None:
         from server import proposing
 
-        accepted = await proposing.withdraw(at, command, operator=acting(at, operator, Verb.WITHDRAW), reason=reason)
+        by = await acting(at, operator, Verb.WITHDRAW).signs(command, reason=reason)
+        accepted = await proposing.withdraw(at, command, operator=by, reason=reason)
         data = {"command_id": accepted.command_id, "withdraws": command, "deduplicated": accepted.deduplicated}
         text = f"{accepted.command_id} takes it down once it is approved: `remit approve {accepted.command_id}`."
         known = await _asked_before(at, accepted) if accepted.deduplicated else ""
@@ -57,7 +58,8 @@ def repeat(
     async def work(at: Installation) -> None:
         from server import proposing
 
-        accepted = await proposing.repeat(at, command, operator=acting(at, operator, Verb.REPEAT), reason=reason)
+        by = await acting(at, operator, Verb.REPEAT).signs(command, reason=reason)
+        accepted = await proposing.repeat(at, command, operator=by, reason=reason)
         data = {"command_id": accepted.command_id, "repeats": command, "deduplicated": accepted.deduplicated}
         text = f"{accepted.command_id} does it once more: `remit status {accepted.command_id}` says where it stands."
         known = await _asked_before(at, accepted) if accepted.deduplicated else ""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from execution.case import Case
     from execution.core.states import Verdict
     from execution.store.registry import Question
+    from server.acting import Acting
     from server.app import Installation
 
 review = typer.Typer(help="Questions that need a person.", no_args_is_help=True)
@@ -89,7 +90,7 @@ def take(
     """Say that you look after it. What somebody else has taken stays theirs."""
 
     async def work(at: Installation) -> None:
-        by = acting(at, operator, Verb.REVIEW_TAKE)
+        by = await acting(at, operator, Verb.REVIEW_TAKE).signs(review_id)
         await _assign(at, review_id, owner=by, by=by, take_over=False, as_json=as_json)
 
     with_installation(home, work)
@@ -108,8 +109,9 @@ def assign(
     async def work(at: Installation) -> None:
         from server.operators import named_operator
 
-        by = acting(at, operator, Verb.REVIEW_ASSIGN)
+        who = acting(at, operator, Verb.REVIEW_ASSIGN)
         named = f"operator:{named_operator(at.config.settings, owner)}"
+        by = await who.signs(review_id, owner=named)
         await _assign(at, review_id, owner=named, by=by, take_over=True, as_json=as_json)
 
     with_installation(home, work)
@@ -164,11 +166,14 @@ def _verdict(name: str) -> Verdict:
     return Verdict(name)
 
 
-async def _rule_one(at: Installation, review_id: str, verdict: Verdict, by: str, reason: str, *, as_json: bool) -> None:
+async def _rule_one(
+    at: Installation, review_id: str, verdict: Verdict, by: Acting, reason: str, *, as_json: bool
+) -> None:
     from server.approving import operating
 
     async with operating():
-        await at.operations().request_ruling(review_id, verdict=verdict, operator=by, reason=reason)
+        ruled = by.rules(review_id, verdict=verdict, reason=reason)
+        await at.operations().request_ruling(review_id, verdict=verdict, reason=reason, **ruled)
     text = f"{verdict} is requested; a worker checks it against reality and carries it out."
     Output(as_json).show({"review_id": review_id, "verdict": verdict.value, "requested": True}, line(text))
 

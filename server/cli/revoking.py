@@ -79,7 +79,8 @@ def revoke_any(
     async def work(at: Installation) -> None:
         from server.approving import operating
 
-        by, scope = acting(at, operator, verb), await _scope(at, kind, name)
+        who, scope = acting(at, operator, verb), await _scope(at, kind, name)
+        by = await who.signs(f"{kind.value}:{scope.value}", reason=reason)
         async with operating():
             met = await at.operations().revoke(scope, operator=by, reason=reason)
         data = {
@@ -116,8 +117,9 @@ def reauthorize(
         from server.approving import operating
         from server.proposing import saga_of
 
-        by, root = acting(at, operator, Verb.REAUTHORIZE), (await saga_of(at, command)).root
+        who, root = acting(at, operator, Verb.REAUTHORIZE), (await saga_of(at, command)).root
         until_ms, policy = at.clock.now_ms() + seconds * 1000, at.catalog.policy_hash(root)
+        by = await who.signs(root.command_id, reason=reason, until_ms=until_ms, policy_hash=policy)
         async with operating():
             await at.operations().reauthorize(
                 root.command_id, operator=by, reason=reason, until_ms=until_ms, policy_hash=policy
@@ -139,8 +141,9 @@ def reinstate(
     from execution.store import authority
 
     async def work(at: Installation) -> None:
-        acting(at, operator, Verb.REINSTATE)
+        who = acting(at, operator, Verb.REINSTATE)
         scope = await _scope(at, kind, name)
+        await who.signs(f"{kind.value}:{scope.value}")
         lifted = await at.store.transact(lambda conn: authority.lift(conn, authority.revocation(scope)))
         text = f"{kind} {name} is valid again." if lifted else f"{kind} {name} was not revoked."
         Output(as_json).show({"kind": kind.value, "name": name, "revoked": False, "fresh": lifted}, line(text))

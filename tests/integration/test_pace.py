@@ -176,6 +176,7 @@ async def test_a_system_that_hangs_delays_no_command_for_another_and_is_not_floo
         installation=INSTALLATION,
         incarnation="inc_1",
         approvers={},
+        rulers={},
         pace=Pace(clock, common=Rules(concurrent=4, waiting=8)),
     )
     intake = Intake(store, catalog, clock, ids, settings, wake=worker.wake)

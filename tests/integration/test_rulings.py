@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from adapters.sandbox.faults import FaultKind
 from execution.core.quiescence import Bounds
 from execution.core.states import Verdict
 from execution.operations import OperationRefused
+from execution.store import schema
 from tests.integration.passage import CANCEL, CREATE, NOTIFY, STAGE, TRASH
 from tests.integration.world import World, proposal, world_at
+from tests.operators import ruled
 
 NOTIFYING = proposal(notify=["team"])
 
@@ -86,8 +90,9 @@ async def test_an_absent_of_somebody_who_looked_too_early_is_refused_however_lat
 ) -> None:
     """The person looks at once, the worker is away until nothing can land any more, and the message came meanwhile."""
     command_id = await lost_mail(world, FaultKind.DROP_AFTER)
-    review, early = await world.review(command_id), {"operator": "operator:olivia", "reason": "not there"}
-    await world.operations.request_ruling(review.review_id, verdict=Verdict.ABSENT, **early)
+    review = await world.review(command_id)
+    early = ruled(review.review_id, Verdict.ABSENT, "olivia", "not there", world.clock.now_ms())
+    await world.operations.request_ruling(review.review_id, **early)
     assert len(world.reality().messages) == 1
     world.clock.move_on(120)
     view = await world.settle(command_id)
@@ -110,18 +115,18 @@ async def test_a_lost_mail_that_is_abandoned_is_named_in_the_ending(world: World
 async def test_only_what_is_offered_can_be_ruled_and_only_once(world: World) -> None:
     command_id = await lost_mail(world, FaultKind.DROP_AFTER)
     review = await world.review(command_id)
-    ask = world.operations.request_ruling
+    ask, now_ms = world.operations.request_ruling, world.clock.now_ms()
     with pytest.raises(OperationRefused, match="verdict_not_offered"):
-        await ask(review.review_id, verdict=Verdict.REBASE, operator="operator:olivia", reason="")
-    await ask(review.review_id, verdict=Verdict.PRESENT, operator="operator:olivia", reason="seen")
+        await ask(review.review_id, **ruled(review.review_id, Verdict.REBASE, "olivia", "", now_ms))
+    await ask(review.review_id, **ruled(review.review_id, Verdict.PRESENT, "olivia", "seen", now_ms))
     with pytest.raises(OperationRefused, match="ruling_under_way: present by operator:olivia"):
-        await ask(review.review_id, verdict=Verdict.ABSENT, operator="operator:pat", reason="no")
+        await ask(review.review_id, **ruled(review.review_id, Verdict.ABSENT, "pat", "no", now_ms))
     assert (await world.view(command_id)).state == "NEEDS_REVIEW"
     await world.settle(command_id)
     sent = list(world.passage.sent)
     stands = "already_decided: present by operator:olivia; PUBLISH_WORDPRESS_POST succeeded on 1 at 20[-0-9]+T[:0-9]+Z"
     with pytest.raises(OperationRefused, match=stands):
-        await ask(review.review_id, verdict=Verdict.ABSENT, operator="operator:pat", reason="no")
+        await ask(review.review_id, **ruled(review.review_id, Verdict.ABSENT, "pat", "no", now_ms))
     await world.settle(command_id)
     assert world.passage.sent == sent
 
@@ -224,13 +229,52 @@ async def test_two_failed_compensations_are_two_questions_and_each_answer_counts
     view = await world.settle(command_id)
     assert sorted(r.step for r in view.reviews) == ["CANCEL_PUBLICATION_RECORD", "TRASH_WORDPRESS_DRAFT"]
     by_step = {r.step: r.review_id for r in view.reviews}
-    ask = world.operations.request_ruling
-    await ask(
-        by_step["CANCEL_PUBLICATION_RECORD"], verdict=Verdict.ABANDON, operator="operator:olivia", reason="theirs"
-    )
+
+    async def ask(step: str, verdict: Verdict) -> None:
+        said = ruled(by_step[step], verdict, "olivia", "looked", world.clock.now_ms())
+        await world.operations.request_ruling(by_step[step], **said)
+
+    await ask("CANCEL_PUBLICATION_RECORD", Verdict.ABANDON)
     view = await world.settle(command_id)
     assert (view.state, view.done, len(view.reviews)) == ("NEEDS_REVIEW", False, 1)
-    await ask(by_step["TRASH_WORDPRESS_DRAFT"], verdict=Verdict.CONTINUE, operator="operator:olivia", reason="mended")
+    await ask("TRASH_WORDPRESS_DRAFT", Verdict.CONTINUE)
     view = await world.settle(command_id)
     assert (view.state, view.answers.compensation, view.done) == ("FAILED", "failed", True)
     assert world.reality().status_of("1") == "trash"
+
+
+@pytest.mark.behaviour("operator.key")
+@pytest.mark.parametrize("forged", ["verdict", "reason", "closed_by", "answered_at_ms", "signature"])
+async def test_a_row_that_says_a_person_ruled_is_no_ruling(world: World, forged: str) -> None:
+    """Whoever can write the database writes an answer, or makes another of one that a person signed."""
+    command_id = await lost_mail(world, FaultKind.DROP_BEFORE)
+    review = await world.review(command_id)
+    world.clock.move_on(120)
+    said = ruled(review.review_id, Verdict.ABSENT, "olivia", "not there", world.clock.now_ms())
+    await world.operations.request_ruling(review.review_id, **said)
+    other = {
+        "verdict": "abandon",
+        "reason": "other",
+        "closed_by": "operator:mallory",
+        "answered_at_ms": world.clock.now_ms() + 1,
+        "signature": None,
+    }
+    changed = update(schema.REVIEWS).where(schema.REVIEWS.c.review_id == review.review_id)
+    await world.store.transact(lambda conn: conn.execute(changed.values({forged: other[forged]})))
+    view = await world.settle(command_id)
+    assert (view.state, len(view.reviews)) == ("NEEDS_REVIEW", 1)
+    why = "unknown_operator" if forged == "closed_by" else "bad_signature"
+    assert [entry.get("refused") for entry in await rulings(world, command_id)] == [why]
+    assert world.passage.sent.count(NOTIFY) == 1
+    assert (await world.rule(command_id, Verdict.ABSENT)).state == "SUCCESS"
+    assert len(world.reality().messages) == 1
+
+
+@pytest.mark.behaviour("operator.key")
+async def test_who_may_not_rule_any_more_has_not_ruled(world: World) -> None:
+    command_id = await lost_mail(world, FaultKind.DROP_BEFORE)
+    world.clock.move_on(120)
+    worker = world.first.worker
+    worker.env = replace(worker.env, rulers={})
+    assert (await world.rule(command_id, Verdict.ABSENT)).state == "NEEDS_REVIEW"
+    assert [entry.get("refused") for entry in await rulings(world, command_id)] == ["unknown_operator"]

@@ -53,7 +53,7 @@ from execution.worker import Worker
 from server.outside import StoredArtifacts
 from tests.integration.honesty import Reality, check_honest
 from tests.integration.passage import Archive, Cache, Checks, Mail, Passage, Publications, Site
-from tests.operators import Known, signed
+from tests.operators import Known, ruled, signed
 
 INSTALLATION: Final = "inst_01kb9zq3m4n5p6q7r8s9t0v1w2"
 ROUNDS_MAX: Final = 200
@@ -281,7 +281,7 @@ class World:
         """Request a ruling on the only open review, and drive on."""
         review = await self.review(command_id)
         await self.operations.request_ruling(
-            review.review_id, verdict=verdict, operator="operator:olivia", reason=reason
+            review.review_id, **ruled(review.review_id, verdict, "olivia", reason, self.clock.now_ms())
         )
         return await self.settle(command_id)
 
@@ -453,6 +453,7 @@ async def _process(
         installation=identity.installation,
         incarnation=identity.incarnation,
         approvers=Known(),
+        rulers=Known(),
     )
     return Process(
         store=store,

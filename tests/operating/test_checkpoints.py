@@ -213,6 +213,24 @@ async def test_a_copy_kept_elsewhere_is_what_counts(kept: Kept, tmp_path: Path) 
     assert refused.document["checkpoints"]["unreadable"] == 1
 
 
+async def test_two_histories_under_one_key_are_told_apart_by_their_checkpoints(kept: Kept, tmp_path: Path) -> None:
+    """Each is whole and signed; whoever holds what was signed over both sees that they are not one journal."""
+    first, second = kept.office, Desk(tmp_path / "second")
+    await asyncio.to_thread(shutil.copytree, first.home, second.home)
+    notes = [desk.home / "elsewhere" / "journal.notes" for desk in (first, second)]
+    for desk, reason in ((first, "one"), (second, "two")):
+        assert (await desk.asks("hold", kept.command_id, "--reason", reason)).code == 0
+        assert (await desk.asks("checkpoint")).code == 0
+        assert (await desk.asks("verify")).document["ok"]
+    for desk, theirs in ((first, notes[1]), (second, notes[0])):
+        refused = await desk.asks("verify", "--checkpoints", str(theirs))
+        assert not refused.document["ok"]
+        assert {each["kind"] for each in refused.document["checkpoints"]["findings"]} <= {
+            "HISTORY_DIFFERS",
+            "JOURNAL_SHORTER",
+        }
+
+
 async def test_a_lost_private_key_is_not_replaced_silently(kept: Kept) -> None:
     (kept.office.home / "secrets" / "checkpoint.pem").unlink()
     with pytest.raises(KeyFileError):

@@ -33,9 +33,10 @@ from server import approving
 from server.app import Installation, SystemClock, Ulids, opened
 from server.config import CONFIG_NAME, Config, load_config
 from server.home import create_home
-from server.operators import approvers_of
+from server.operators import approvers_of, rulers_of
 from server.outside import outside_of
 from server.publishing import catalog_of
+from tests.operators import ruled
 from tests.pictures import png
 from tests.stage.sandbox import INCOMPLETE_S, MAX_RUN_S, Outside, SandboxProcess
 
@@ -120,6 +121,7 @@ def new_worker(at: Installation, ports: Ports, owner: str, dress: Callable[[Perf
         installation=at.identity.installation,
         incarnation=at.identity.incarnation,
         approvers=approvers_of(at.config.settings),
+        rulers=rulers_of(at.config.settings),
         bus=MemoryBus(),
     )
     worker.env = replace(worker.env, performer=dress(worker.env.performer))
@@ -185,10 +187,9 @@ class Scene:
         await self.at.operations().reject(command_id, operator=f"operator:{OPERATOR}", reason=reason)
 
     async def rule(self, review: Review, verdict: Verdict, reason: str = "looked") -> None:
-        operations = self.at.operations()
-        await operations.request_ruling(
-            review.review_id, verdict=verdict, operator=f"operator:{OPERATOR}", reason=reason
-        )
+        key = await asyncio.to_thread(load_operator_key, self.home / "operators" / f"{OPERATOR}.pem")
+        said = ruled(review.review_id, verdict, OPERATOR, reason, self.at.clock.now_ms(), key)
+        await self.at.operations().request_ruling(review.review_id, **said)
 
     async def look(self, command_id: str) -> tuple[CommandView, Saga]:
         """One observation: first what is said, then what is."""
