@@ -8,6 +8,7 @@ elsewhere, nobody acts by a name alone.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -76,17 +77,22 @@ def having(settings: Settings, role: Role) -> tuple[str, ...]:
 
 def approvers_of(settings: Settings) -> Approvers:
     """Whose yes a worker believes. A key that cannot be read approves nothing; `remit doctor` names it."""
-    return _believed(settings, Role.APPROVE)
+    return _believed(settings, having(settings, Role.APPROVE))
+
+
+def known_operators(settings: Settings) -> Approvers:
+    """Everybody, whatever they may do."""
+    return _believed(settings, tuple(sorted(settings.operator)))
 
 
 def rulers_of(settings: Settings) -> Approvers:
     """Whose rulings a worker believes."""
-    return _believed(settings, ROLES[Verb.REVIEW_RULE])
+    return _believed(settings, having(settings, ROLES[Verb.REVIEW_RULE]))
 
 
-def _believed(settings: Settings, role: Role) -> Approvers:
+def _believed(settings: Settings, names: Iterable[str]) -> Approvers:
     found = {}
-    for name in having(settings, role):
+    for name in names:
         section = settings.operator[name]
         try:
             key = decode_operator_key(name, section.key)

@@ -10,6 +10,7 @@ import typer
 from capabilities.errors import CapabilityError, CredentialError, IssueCode, IssueError, KeyFileError, ScopeError
 from execution.store.errors import StoreError, StoreUnusable
 from server.cli import (
+    acted,
     authority,
     checkpoint,
     commands,
@@ -54,6 +55,7 @@ for module in (
     inbox,
     reviewing,
     examining,
+    acted,
     checkpoint,
     proofs,
 ):

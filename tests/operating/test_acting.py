@@ -1,6 +1,7 @@
 """Who acts is whoever holds the key; what is done is signed and kept, and no name stands in for either."""
 
 import asyncio
+import sqlite3
 
 from execution import acts
 from execution.store.acts import Act, recent
@@ -35,3 +36,15 @@ def test_what_is_done_is_kept_with_a_signature_that_holds_for_nothing_else(desk:
     for name, value in changes.items():
         forged = Act(**{field: getattr(on, field) for field in Act.__slots__} | {name: value})
         assert acts.invalid(forged, believed) == "bad_signature", name
+
+
+def test_what_operators_did_is_told_and_what_nobody_signed_shows(desk: Desk) -> None:
+    assert desk.remit("freeze", "on", "--all", "--reason", "smoke").code == 0
+    told = desk.remit("acts")
+    (act,) = told.document["acts"]
+    assert (told.code, act["verb"], act["subject"], act["signature"]) == (0, "freeze on", "freeze:all", "holds")
+    assert "smoke" in desk.remit("acts", as_json=False).stdout
+    with sqlite3.connect(desk.home / "remit.db") as journal:
+        journal.execute('UPDATE acts SET what = \'{"reason":"calm"}\'')
+    forged = desk.remit("acts")
+    assert (forged.code, forged.document["acts"][0]["signature"]) == (1, "bad_signature")
