@@ -21,7 +21,7 @@ from execution.store.failing import failure
 from execution.store.meta import is_lost
 from execution.store.writer import Store
 
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """All migrations, oldest first. A test compares them with the files."""
 HEAD: Final = REVISIONS[-1]
 VERSION_TABLE: Final = Table(

@@ -18,9 +18,9 @@ def upgrade() -> None:
         sa.Column("verb", sa.Text(), nullable=False),
         sa.Column("subject", sa.Text(), nullable=False),
         sa.Column("by", sa.Text(), nullable=False),
-        sa.Column("at_ms", sa.BigInteger(), nullable=False),
         sa.Column("what", sa.Text(), nullable=False),
         sa.Column("signature", sa.Text(), nullable=False),
+        sa.Column("at_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("act_id", name="pk_acts"),
     )
     op.create_index("ix_acts_at", "acts", ["at_ms"])
