@@ -11,7 +11,7 @@ import pytest
 from tests.crash.power import Life, cut, lived, scratch
 from tests.crash.recording import compiler
 
-CUTS: Final = 240
+CUTS: Final = 160
 CUTS_OF_FAULTS: Final = 40
 PROPOSALS: Final = 3
 SEED: Final = 1

@@ -17,7 +17,7 @@ from tests.e2e.world import ARTICLE, Home
 END_MAX_S: Final = 20.0
 PUBLISHED: Final = "74710bf651b9ccdf453c1ac032e91a1f2fd15288a6cec93709575e41954c8a5e"
 """SHA-256 of what `tools/list` says in a home as `init` makes it. Agents act on these words: they change on purpose."""
-FLOOD: Final = 300
+FLOOD: Final = 150
 OWN_PLACES: Final = ("tokens", "operators", "keys", "secrets", "clients")
 """Folders of the secrets themselves."""
 
@@ -59,7 +59,8 @@ async def test_a_flood_of_proposals_leaves_as_many_questions_as_the_token_allows
             assert told.status == 200
             result = told.document["result"]
             codes.append(result["structuredContent"].get("code", "accepted") if result["isError"] else "accepted")
-    assert {code: codes.count(code) for code in set(codes)} == {"accepted": 9, "too_many_open_commands": FLOOD - 9}
+    known = sum(number % 100 < 3 for number in range(FLOOD))  # the three, and each time they are proposed again
+    assert (codes.count("accepted"), codes.count("too_many_open_commands")) == (known, FLOOD - known)
     assert len(home.remit("ls").document["commands"]) == 3
 
 

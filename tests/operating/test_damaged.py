@@ -15,7 +15,7 @@ from tests.desk import Desk, Finished
 from tests.integration.world import World, proposal
 
 PAGE: Final = 4_096
-ROUNDS: Final = 3
+ROUNDS: Final = 2
 READING: Final = (("ls",), ("doctor", "--offline"), ("verify",), ("review", "ls"), ("token", "ls"), ("freeze", "ls"))
 
 Damage = Callable[[random.Random, bytearray], None]
