@@ -41,7 +41,7 @@ from execution.store.journal import last_position
 from execution.store.writer import Store
 
 SIDE_BYTES_MAX: Final = 4096
-WRITTEN_WITHIN_MS: Final = 10_000
+WRITTEN_WITHIN_MS: Final = 60_000
 """How long after it was begun a side file may be in its place: a stalled machine is slow, a backup is older."""
 M: Final = schema.STORE_META
 
