@@ -142,7 +142,7 @@ async def issue(
     if spent is None:
         raise AskedTwice
     if not spent:
-        raise ConfigError(decision.decision_id, "the decision is closed or spent", "Open a new decision.")
+        raise IssueError(IssueCode.BUDGET_EXHAUSTED)  # somebody else took the last one, or closed it, meanwhile
     note_issued(issued_file(at), claims, issuer.key.kid)
     return raw, claims
 

@@ -254,17 +254,17 @@ def test_what_is_asked_for_narrows_a_token_and_never_widens_it(
     )
     assert granted == asked, "neither more nor less than was asked for"
     whole = publish(resources=held, limits=limits, constraints=constraints)
+    assert granted.limits.max_uses <= limits.max_uses
+    assert (granted.limits.max_open_commands or 0) <= (limits.max_open_commands or 0)
+    assert granted.constraints.approvals >= constraints.approvals
+    until = constraints.effect_not_after_s
+    assert until is None or (granted.constraints.effect_not_after_s or until + 1) <= until
     size, repeat = data.draw(st.integers(0, 2000)), data.draw(st.booleans())
     try:
         permits((granted,), Intent.PUBLISH, resource, content_bytes=size, repeat=repeat)
     except ScopeError:
         return
     assert permits((whole,), Intent.PUBLISH, resource, content_bytes=size, repeat=repeat) == whole
-    assert granted.limits.max_uses <= limits.max_uses
-    assert (granted.limits.max_open_commands or 0) <= (limits.max_open_commands or 0)
-    assert granted.constraints.approvals >= constraints.approvals
-    until = constraints.effect_not_after_s
-    assert until is None or (granted.constraints.effect_not_after_s or until + 1) <= until
 
 
 def test_asking_for_nothing_but_questions_proposes_nothing() -> None:
