@@ -8,9 +8,12 @@ import asyncio
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,16 +61,19 @@ def passages(home: Path, owner: str, place: Place) -> int:
 
 
 class Sprung:
-    """Counts passages and springs once."""
+    """Counts passages and springs once. Who is stopped, not killed, is stopped between two transactions of the writer:
+    SQLite's lock would otherwise stay with the stopped process, and everybody else would stand still with it."""
 
-    def __init__(self, trap: Trap, counted: Path) -> None:
-        self._trap, self._passed = trap, dict.fromkeys(Place, 0)
+    def __init__(self, trap: Trap, counted: Path, writing: threading.Lock) -> None:
+        self._trap, self._passed, self._writing = trap, dict.fromkeys(Place, 0), writing
         self._counted = counted.open("ab", buffering=0)
 
     def passing(self, place: Place) -> None:
         self._counted.write(f"{place}\n".encode())
         number, self._passed[place] = self._passed[place], self._passed[place] + 1
-        if (place, number) == (self._trap.place, self._trap.number):
+        if (place, number) != (self._trap.place, self._trap.number):
+            return
+        with self._writing if self._trap.by is signal.SIGSTOP else nullcontext():
             os.kill(os.getpid(), self._trap.by)
 
 
@@ -80,13 +86,30 @@ def worker_main(home: str, owner: str, trap: Trap) -> None:
 async def _work(home: Path, owner: str, trap: Trap) -> None:
     async with opened(load_config(home)) as at:
         outside = outside_of(at)
-        sprung = Sprung(trap, home / f"{owner}.passed")
+        sprung = Sprung(trap, home / f"{owner}.passed", writing_alone(at.store.engine))
         around_commits(at.store.engine, lambda: sprung.passing(Place.COMMIT))
         table = outside.ports.publications
         if isinstance(table, SqlPublications):
             around_commits(table.database.engine, lambda: sprung.passing(Place.CUSTOMER_COMMIT))
         worker = new_worker(at, outside.ports, owner, lambda performer: _trapped(performer, sprung))
         await worker.run(asyncio.Event())
+
+
+def writing_alone(engine: sa.Engine) -> threading.Lock:
+    """Held from before each BEGIN to after its COMMIT or ROLLBACK."""
+    held = threading.Lock()
+    sa.event.listen(engine, "begin", lambda conn: held.acquire(), insert=True)
+    for name in ("do_commit", "do_rollback"):
+        setattr(engine.dialect, name, partial(_released, getattr(engine.dialect, name), held))
+    return held
+
+
+def _released(plain: Callable[[Any], None], held: threading.Lock, connection: Any) -> None:
+    try:
+        plain(connection)
+    finally:
+        if held.locked():  # a connection that goes back to its pool is rolled back once more
+            held.release()
 
 
 def around_commits(engine: sa.Engine, passing: Callable[[], None]) -> None:

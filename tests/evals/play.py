@@ -80,12 +80,8 @@ class Play:
 
     def token(self, *, repeat: bool = False, until_s: int | None = None, **changes: Any) -> str:
         """A token of an agent that may propose on both sites and ask about its decision's commands."""
-        now_s = self.world.clock.now_ms() // 1000
-        publish = forge.detail(
-            resources=["site/blog/*", "site/shop/*"],
-            limits={"max_uses": 100, "max_bytes": MIB, "max_open_commands": 50},
-            constraints={"approval": "human:1", "effect_not_after": until_s or now_s + 6 * DAY_S, "repeat": repeat},
-        )
+        now_s = self._now_s()
+        publish = self._publishing("site/blog/*", "site/shop/*", repeat=repeat, until_s=until_s)
         decision = changes.get("dec", forge.DEC)
         query = forge.query_detail(resources=[f"command/by-dec/{decision}"], limits={"max_uses": 10_000})
         times = {"iat": now_s, "nbf": now_s, "exp": now_s + 840}
@@ -96,17 +92,28 @@ class Play:
 
     def at_any_site(self) -> Caller:
         """A token for sites that there are not."""
-        detail = forge.detail(
-            resources=["site/elsewhere/*"], limits={"max_uses": 9, "max_bytes": MIB, "max_open_commands": 9}
-        )
-        return self.caller(authorization_details=[detail, forge.query_detail()])
+        return self.caller(authorization_details=[self._publishing("site/elsewhere/*"), forge.query_detail()])
 
     def other(self) -> Caller:
         """Another agent."""
         return self.caller(**OTHER, dec=OTHER_DECISION)
 
     def bearing(self, raw: str) -> Caller:
-        return lambda: forge.verifier().verify(raw, self.world.clock.now_ms() // 1000)
+        return lambda: forge.verifier().verify(raw, self._now_s())
+
+    def _publishing(self, *sites: str, repeat: bool = False, until_s: int | None = None) -> forge.JsonObject:
+        return forge.detail(
+            resources=list(sites),
+            limits={"max_uses": 100, "max_bytes": MIB, "max_open_commands": 50},
+            constraints={
+                "approval": "human:1",
+                "effect_not_after": until_s or self._now_s() + 6 * DAY_S,
+                "repeat": repeat,
+            },
+        )
+
+    def _now_s(self) -> int:
+        return self.world.clock.now_ms() // 1000
 
     @staticmethod
     def nobody() -> Any:
