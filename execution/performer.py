@@ -141,5 +141,5 @@ class Performer:
 
 def _sighting(seen: Sighting | _Raised | Unprepared) -> Sighting:
     if isinstance(seen, Unprepared):
-        return CannotTell(code=seen.code)
+        return CannotTell(code=seen.code, unasked=seen.failure is FailureClass.PERMANENT)
     return CannotTell(code=f"observe_{seen.code}") if isinstance(seen, _Raised) else seen

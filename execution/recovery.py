@@ -15,13 +15,25 @@ from execution.core.draft import Draft
 from execution.core.states import TERMINAL, Cause, EffectClass, Kind, Phase, State
 from execution.core.transitions import TRANSITIONS, Trigger
 from execution.ports import Clock, Ids
-from execution.store import registry
+from execution.store import authority, registry
 from execution.store.connection import Connection
 from execution.store.errors import Stale
 from execution.store.writer import Store
 
 BATCH: Final = 200
 TRIES: Final = 20
+
+
+async def distrust(store: Store, clock: Clock, ids: Ids, incarnation: str) -> int:
+    """Freeze everything and put what is unfinished in doubt, before anything runs on such a store; how many sagas.
+
+    What was sent since is unknown, and so is whether another copy is at work: an operator says when it goes on.
+    """
+    reason, now_ms = "the journal is a copy or was restored", clock.now_ms()
+    await store.transact(
+        lambda conn: authority.restrict(conn, authority.FROZEN_ALL, reason=reason, by="remit", now_ms=now_ms)
+    )
+    return await doubt_everything(store, clock, ids, incarnation)
 
 
 async def doubt_everything(store: Store, clock: Clock, ids: Ids, incarnation: str) -> int:

@@ -16,7 +16,7 @@ from execution.core.apply import record_receipt, settle_found, sighting_body
 from execution.core.command import Command, Review
 from execution.core.draft import Draft
 from execution.core.events import Fact
-from execution.core.failures import Absent, Foreign, Present, Receipt, Sighting
+from execution.core.failures import Absent, CannotTell, Foreign, Present, Receipt, Sighting
 from execution.core.horizon import Next, ended
 from execution.core.states import (
     ApprovalState,
@@ -112,11 +112,10 @@ def _refusal(
     match review.verdict:
         case Verdict.PRESENT:
             return "not_seen_there" if observable and not isinstance(sighting, Present) else None
+        case Verdict.CONTINUE if _counts_as_there(review, sighting):
+            return None
         case Verdict.ABSENT | Verdict.CONTINUE | Verdict.ABANDON if draft.saga.open_attempts(review.command_id):
-            if observable and not isinstance(sighting, Absent):
-                return "seen_there" if isinstance(sighting, Present | Foreign) else "cannot_be_read"
-            early = not observable and _looked_early(draft, review)
-            return "not_quiescent" if early or (quiet is not None and quiet > 0) else None
+            return _refusal_in_doubt(draft, review, sighting, quiet, observable=observable)
         case Verdict.CONTINUE | Verdict.ABANDON if isinstance(sighting, Present) and row.kind is Kind.STEP:
             return "seen_there"
         case Verdict.CONTINUE if review.kind is ReviewKind.CONFLICT and isinstance(sighting, Foreign):
@@ -127,6 +126,32 @@ def _refusal(
             return "already_completed"
         case _:
             return None
+
+
+def _refusal_in_doubt(
+    draft: Draft, review: Review, sighting: Sighting | None, quiet: float | None, *, observable: bool
+) -> str | None:
+    """While an attempt may still land. What is public is never given up beside something that stands in its place."""
+    row = draft.row(review.command_id)
+    left = review.verdict == Verdict.ABANDON and row.effect_class is not EffectClass.PIVOT
+    if isinstance(sighting, Present) or (isinstance(sighting, Foreign) and not left):
+        return "seen_there"
+    nobody_reads = not observable or _unasked(sighting, row)
+    if isinstance(sighting, CannotTell) and not nobody_reads:
+        return "cannot_be_read"
+    early = nobody_reads and _looked_early(draft, review)
+    return "not_quiescent" if early or (quiet is not None and quiet > 0) else None
+
+
+def _counts_as_there(review: Review, sighting: Sighting | None) -> bool:
+    """It was ruled present, or what seemed to be in the way turned out to be the effect itself."""
+    conflict = review.kind is ReviewKind.CONFLICT and isinstance(sighting, Present)
+    return review.verdict == Verdict.PRESENT or conflict
+
+
+def _unasked(sighting: Sighting | None, row: Command) -> bool:
+    """What the question needs is missing for good: only the person can look. What is public is never left to that."""
+    return isinstance(sighting, CannotTell) and sighting.unasked and row.effect_class is not EffectClass.PIVOT
 
 
 def _looked_early(draft: Draft, review: Review) -> bool:
@@ -154,7 +179,7 @@ def _carry_out(drive: Drive, draft: Draft, review: Review, sighting: Sighting | 
             draft.set(command_id, verified_at_ms=draft.now_ms)  # somebody mended it: it is what was asked for again
         return
     match review.verdict:
-        case Verdict.PRESENT:
+        case Verdict.PRESENT | Verdict.CONTINUE if _counts_as_there(review, sighting):
             _present(draft, command_id, sighting)
         case Verdict.ABSENT:
             _close_attempts(draft, command_id)
@@ -221,8 +246,12 @@ def _close_attempts(draft: Draft, command_id: str) -> None:
 
 
 def _back_before_pivot(draft: Draft, command_id: str) -> None:
-    if draft.row(command_id).effect_class is EffectClass.PIVOT and draft.root.phase is Phase.POST_PIVOT:
-        draft.phase(Phase.PRE_PIVOT)
+    """Nothing is public after all; where an earlier step was given up meanwhile, nothing can follow it either."""
+    if draft.row(command_id).effect_class is not EffectClass.PIVOT or draft.root.phase is not Phase.POST_PIVOT:
+        return
+    draft.phase(Phase.PRE_PIVOT)
+    if any(row.kind in (Kind.STEP, Kind.GATE) and row.state is State.FAILED for row in draft.saga.members):
+        draft.set(draft.root.command_id, ending=draft.root.ending or "abandoned")
 
 
 def _abandon(draft: Draft, command_id: str) -> None:
@@ -249,6 +278,7 @@ def _continue(drive: Drive, draft: Draft, command_id: str) -> None:
     )
     if row.effect_class is EffectClass.PIVOT:
         draft.set(draft.root.command_id, not_before_ms=None)
+    _back_before_pivot(draft, command_id)
     _resume_unwinding(draft)
 
 
@@ -272,6 +302,7 @@ def _rebase(draft: Draft, command_id: str, sighting: Sighting | None) -> None:
         claim_count=0,
         next_retry_at_ms=None,
     )
+    _back_before_pivot(draft, command_id)
     _resume_unwinding(draft)
 
 

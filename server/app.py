@@ -235,29 +235,18 @@ async def _identity(config: Config, store: Store, clock: SystemClock, ids: Ulids
         _check_identity(config, known)
     incarnation = ids.new("inc")
     if await has_changed(store):
-        await _distrust(store, clock, ids, incarnation)
+        from execution.recovery import distrust
+
+        log.warning(
+            "this journal is a copy or was restored: %d unfinished commands are in doubt, older tokens are refused, "
+            "and nothing is sent until `remit freeze off`",
+            await distrust(store, clock, ids, incarnation),
+        )
     identity = await establish(
         store, installation=config.settings.installation.id, incarnation=incarnation, now_ms=clock.now_ms()
     )
     _check_identity(config, identity)
     return identity
-
-
-async def _distrust(store: Store, clock: SystemClock, ids: Ulids, incarnation: str) -> None:
-    """What was sent since is unknown, and so is whether another copy is at work: an operator says when it goes on."""
-    from execution.recovery import doubt_everything
-    from execution.store import authority
-
-    reason, now_ms = "the journal is a copy or was restored", clock.now_ms()
-    await store.transact(
-        lambda conn: authority.restrict(conn, authority.FROZEN_ALL, reason=reason, by="remit", now_ms=now_ms)
-    )
-    doubted = await doubt_everything(store, clock, ids, incarnation)
-    log.warning(
-        "this journal is a copy or was restored: %d unfinished commands are in doubt, older tokens are refused, and "
-        "nothing is sent until `remit freeze off`",
-        doubted,
-    )
 
 
 async def _identity_as_stored(config: Config, store: Store, clock: SystemClock, ids: Ulids) -> Identity:

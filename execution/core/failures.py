@@ -118,10 +118,12 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CannotTell:
-    """The read failed, lacked authority, or the system cannot answer such a question (`hopeless`: it never will)."""
+    """The read failed, lacked authority, or the system cannot answer such a question (`hopeless`: it never will).
+    unasked: nobody was asked, because something of ours that the question needs is not there."""
 
     code: str
     hopeless: bool = False
+    unasked: bool = False
     retry_after_s: float | None = None
 
 

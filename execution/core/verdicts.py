@@ -92,6 +92,11 @@ def _continue(review: Review, row: Command) -> str:
         return f"{row.command_type} passes in spite of what it found, and the command goes on."
     if row.kind is Kind.COMPENSATION:
         return f"{row.command_type} is tried again with a fresh number of attempts."
+    if review.kind is ReviewKind.CONFLICT:
+        return (
+            f"{row.command_type} counts as done when it is seen there after all, else it is tried again with a fresh "
+            "number of attempts. Refused while something else stands in its way."
+        )
     return (
         f"{row.command_type} is tried again with a fresh number of attempts. Refused when it is seen there, or while "
         "something else stands in its way."

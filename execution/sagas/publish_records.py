@@ -9,7 +9,7 @@ from typing import Final
 
 from execution.core.command import Context
 from execution.core.definition import Action, LookupContract, OnRefused, Prepared, Step
-from execution.core.failures import FailureClass, Receipt, Sighting, Unprepared
+from execution.core.failures import FailureClass, Foreign, Present, Receipt, Sighting, Unprepared
 from execution.core.retry import RetryPolicy
 from execution.core.states import EffectClass, Repeat
 from execution.ports import Ports, PublicationRecord, Publications
@@ -71,9 +71,14 @@ async def _record(ports: Ports, context: Context) -> Prepared:
 
 
 async def _find_staged(ports: Ports, context: Context) -> Sighting:
-    """As staged, or as the later step of the same saga left it: the row has moved on, it has not drifted."""
-    status = "published" if RECORD in context.receipts else "staged"
-    return await _table(ports).observe(key=record_key(context), status=status)
+    """As staged, or as the later step of the same saga left it: the row has moved on, it has not drifted. A journal
+    that went back may not know that step, and the row bears our key."""
+    if RECORD in context.receipts:
+        return await _find_published(ports, context)
+    seen = await _table(ports).observe(key=record_key(context), status="staged")
+    if isinstance(seen, Foreign) and seen.code == "already_published" and seen.receipt is not None:
+        return Present(receipt=seen.receipt)
+    return seen
 
 
 async def _verify_staged(ports: Ports, context: Context, receipt: Receipt) -> Sighting:

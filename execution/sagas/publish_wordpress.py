@@ -88,6 +88,9 @@ async def _complete(ports: Ports, context: Context) -> Prepared:
 async def _find_draft(ports: Ports, context: Context) -> Sighting:
     known = context.receipts.get(DRAFT)
     seen = await look_at_draft(ports, context, context.marker, known.resource_id if known else None)
+    published = context.receipts.get(PUBLISH)
+    if known is None and published is not None and isinstance(seen, Foreign) and seen.receipt is not None:
+        return Present(receipt=published) if seen.receipt.resource_id == published.resource_id else seen
     return _thrown_away(seen, known) if known is not None and TRASH_STAGED in context.receipts else seen
 
 
@@ -208,14 +211,27 @@ async def _publish_again(ports: Ports, context: Context) -> Prepared:
 
 async def _find_publication(ports: Ports, context: Context) -> Sighting:
     params = PublishParams.of(context.params)
-    target = target_of(context, params)
-    baseline = draft_of(context).data.get("raw_hash")
+    if params.mode is Mode.FIRST and DRAFT not in context.receipts:
+        return await _find_by_address(ports, context)
+    target, draft = target_of(context, params), context.receipts.get(DRAFT)
+    baseline = draft.data.get("raw_hash") if draft is not None else None
     return await site_of(ports, context).observe_publication(
         post_id=target.post_id,
         expected_version=target.expected_version,
         article=await article_of(ports, context),
         baseline_hash=baseline if isinstance(baseline, str) else "",
     )
+
+
+async def _find_by_address(ports: Ports, context: Context) -> Sighting:
+    """A journal that went back may not know the draft that it made, nor that the draft went public: then the approved
+    bytes stand under the public address. Another post there is no sign of ours."""
+    site, article = site_of(ports, context), await article_of(ports, context)
+    seen = await site.observe_draft(marker=draft_marker(context), article=article, known_id=None)
+    if isinstance(seen, Foreign) and seen.code == "slug_taken" and seen.receipt is not None:
+        seen = await site.observe_publication(post_id=seen.receipt.resource_id, expected_version="", article=article)
+        return Absent() if isinstance(seen, Foreign) else seen
+    return seen if isinstance(seen, CannotTell) else Absent()
 
 
 async def _verify_publication(ports: Ports, context: Context, receipt: Receipt) -> Sighting:

@@ -16,8 +16,7 @@ from execution.simulation.chance import EPOCH_MS, seeded
 from execution.simulation.fleet import Gateway
 from execution.simulation.people import People
 from execution.simulation.questions import Asked
-from execution.simulation.scenario import Act, Fault, Offer
-from execution.simulation.world import SITE
+from execution.simulation.scenario import BLOG, Act, Fault, Offer
 from execution.status import view_of
 from execution.store import authority, registry
 from execution.store.errors import StoreError
@@ -35,7 +34,7 @@ SAMPLES_S: Final = 9.0
 FREEZES: Final = (
     "freeze:all",
     f"freeze:tenant:{TENANT}",
-    f"freeze:site:{SITE}",
+    f"freeze:site:{BLOG}",
     "freeze:system:wordpress",
     "freeze:system:publications",
     "freeze:system:mail",
@@ -137,8 +136,10 @@ class Actors:
     # -- agents ----------------------------------------------------------------------------------------------------
 
     async def _offer(self, offer: Offer) -> None:
-        proposal, proposer = self._proposal(offer), self._proposer(offer)
+        proposal, proposer, history = self._proposal(offer), self._proposer(offer), self._at.fleet.incarnation
         for _ in range(TRIES):
+            if history != self._at.fleet.incarnation:
+                return  # tokens that are older than a journal's return are refused
             answer = await self.ask(lambda gateway: gateway.intake.propose(proposal, proposer))
             if isinstance(answer, Accepted):
                 self.accepted.append((answer, offer))
@@ -164,13 +165,19 @@ class Actors:
             arguments["publish_at"] = moment.isoformat()
         return Proposal(
             intent="propose_publish",
-            site=SITE,
+            site=offer.site,
             object_id=ARTICLE,
             version=offer.version,
             arguments=arguments,
             content=content,
             content_media_type="text/html",
+            repeat_of=self._first_of(offer) if offer.repeats else None,
         )
+
+    def _first_of(self, offer: Offer) -> str | None:
+        """The command that is to be repeated."""
+        same = (known for known, made in self.accepted if (made.site, made.version) == (offer.site, offer.version))
+        return next((known.command_id for known in same), None)
 
     def _proposer(self, offer: Offer) -> Proposer:
         grant_s = self._at.scenario.grant_s
@@ -183,6 +190,7 @@ class Actors:
             key_id="key_1",
             decision_id="dec_1",
             max_uses=self._at.scenario.max_uses,
+            may_repeat=offer.repeats,
             grant_until_s=None if grant_s is None else int(EPOCH_MS / 1000 + offer.at_s + grant_s),
         )
 
@@ -195,7 +203,7 @@ class Actors:
     def ask_status(self) -> None:
         """Ask about every command, now, unless nothing happened since it was asked last."""
         happened = (self._at.witness.commits, len(self._at.world.log.effects))
-        if happened == self._asked_at:
+        if happened == self._asked_at or self._at.fleet.is_down:
             return
         self._asked_at = happened
 
@@ -203,8 +211,9 @@ class Actors:
             return [registry.load_saga(conn, root_id) for root_id in self.roots]
 
         for saga in self._at.bench.read(sagas):
-            view, ruled = view_of(saga), self.people.ruled
-            self._at.witness.answered(Asked(view=view, saga=saga, world=self._at.world, ruled=ruled))
+            view, ruled, forgotten = view_of(saga), self.people.ruled, self._at.witness.forgotten.digests
+            asked = Asked(view=view, saga=saga, world=self._at.world, ruled=ruled, forgotten=forgotten)
+            self._at.witness.answered(asked)
 
     # -- misfortune ------------------------------------------------------------------------------------------------
 
@@ -228,8 +237,16 @@ class Actors:
                 self._restrict(REVOCATIONS, fault, lifted=fault.pick < 0.2)
             case Act.CANCEL:
                 self.do(0.0, partial(self.people.cancel, fault.pick))
+            case Act.RESTORE:
+                self._at.loop.in_world(fault.amount, self._put_back, self._at.bench.backup())
             case Act.EDIT | Act.TRASH | Act.SQUAT | Act.PUBLISH:
                 self.people.at_site(fault)
+
+    def _put_back(self, backup: bytes) -> None:
+        """That backup takes the journal's place, and whatever was done since is done."""
+        self._at.fleet.put_back(backup)
+        roots = {row.root_id for row in self._at.witness.rows.values()}
+        self.accepted = [one for one in self.accepted if one[0].command_id in roots]
 
     def _strike(self, fault: Fault) -> None:
         """The worker whose callback ran last, when there is one: that is where something is going on."""

@@ -55,7 +55,7 @@ def converged(conn: Connection, at: Schedule, saga: Saga) -> None:
         )
         at.witness.expect(
             Law.CONVERGES,
-            row.state not in IN_DOUBT or asked or not _overdue(at, row),
+            row.state not in IN_DOUBT or asked or not _overdue(at, row) or Blocker.LOCKED in root.blocked_by,
             f"{row.command_type} is in doubt and nobody looks, whatever {root.blockers!r} its saga waits for",
         )
     for review in open_reviews:

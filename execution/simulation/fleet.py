@@ -9,14 +9,18 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from execution.bus.memory import MemoryBus
+from execution.core.command import Saga
 from execution.intake import Intake
 from execution.operations import Operations
+from execution.recovery import distrust
 from execution.simulation.chance import SeededChance, VirtualClock, seeded
 from execution.simulation.disk import Disk, Side, store_of
 from execution.simulation.loop import Process, VirtualLoop
 from execution.simulation.people import APPROVERS
 from execution.simulation.wire import STALLS_S
 from execution.status import StatusReader
+from execution.store import registry
+from execution.store.connection import Connection
 from execution.store.writer import Store
 from execution.worker import Worker
 
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
 
 BACK_S: Final = 1.0
 """After this long a supervisor has started a dead process again."""
+CUT_OFF: Final = 0.3
+CUT_OFF_S: Final = 0.5
+"""How often, and how soon, the first start on a journal that was put back is cut off."""
 BUS_S: Final = 2.0
 """The longest that a bus delays a message."""
 
@@ -88,6 +95,7 @@ class Fleet:
         self._stalls = schedule.scenario.trouble.stalls
         self.members: dict[int, Member] = {}
         self.kills = 0
+        self._returns = 0
         self._started = 0
         self._openings = 0
         self._boundaries = {Side.BEFORE: 0, Side.AFTER: 0}
@@ -138,6 +146,48 @@ class Fleet:
         self._at.loop.kill(self.gateway.process)
         self.gateway = self._gateway()
 
+    @property
+    def is_down(self) -> bool:
+        """Whether no process runs that anybody could ask."""
+        return not self.gateway.process.alive
+
+    def put_back(self, backup: bytes) -> None:
+        """Everything ends, the journal is what it was at that instant, and whoever starts first distrusts it."""
+        for member in list(self.members.values()):
+            self.kill(member)
+        self._at.loop.kill(self.gateway.process)
+        self.kills += 1
+        self._at.bench.put_back(backup)
+        sagas = self._at.bench.read(_all_sagas)
+        self._at.witness.went_back(sagas)
+        self._at.actors.people.went_back(sagas)
+        self._returns += 1
+        self._distrust(self._rng.random() < CUT_OFF)
+
+    @property
+    def incarnation(self) -> str:
+        """Of the journal as it is."""
+        return f"inc_{1 + self._returns}"
+
+    def _distrust(self, is_cut_off: bool) -> None:
+        """The start of the first process; one that is cut off does it again."""
+        process = self._process("start")
+        store, at = self._store(process), self._at
+        clock = VirtualClock(at.loop, at.wall, process)
+        starting = at.loop.spawn(process, distrust(store, clock, at.ids, self.incarnation))
+        if is_cut_off:
+            at.loop.in_world(self._rng.random() * CUT_OFF_S, self._cut_off, process)
+        starting.add_done_callback(lambda _: self._trusted(process), context=at.loop.world.context)
+
+    def _cut_off(self, process: Process) -> None:
+        if self.is_down:
+            self._at.loop.kill(process)
+            self._distrust(is_cut_off=False)
+
+    def _trusted(self, process: Process) -> None:
+        self._at.loop.kill(process)
+        self.gateway = self._gateway()
+
     def _note_end(self, member: Member) -> None:
         if member.task.done() and not member.task.cancelled():
             self._ended.append(f"a worker ended: {member.task.exception()!r}")
@@ -178,6 +228,9 @@ class Fleet:
         return self._at.loop.process(f"{kind}-{self._started}")
 
     def _start(self, number: int) -> None:
+        if self.is_down:
+            self._at.loop.in_world(BACK_S, self._start, number)
+            return
         at, process = self._at, self._process("worker")
         store = self._store(process)
         rng = seeded(f"{at.scenario.seed} {process.name} bus")
@@ -192,7 +245,7 @@ class Fleet:
             settings=at.settings,
             owner=process.name,
             installation="inst_simulation",
-            incarnation="inc_1",
+            incarnation=self.incarnation,
             approvers=APPROVERS,
             rulers=APPROVERS,
             bus=bus,
@@ -211,6 +264,11 @@ class Fleet:
             StatusReader(store, at.catalog, clock),
             store,
         )
+
+
+def _all_sagas(conn: Connection) -> list[Saga]:
+    roots, _ = registry.page(conn, registry.Filter(), limit=50)
+    return [registry.load_saga(conn, root.command_id) for root in roots]
 
 
 async def _run(worker: Worker) -> None:

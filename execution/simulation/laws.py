@@ -9,6 +9,7 @@ from execution.core.command import Command, Saga
 from execution.core.quiescence import SEND_BUDGET_S
 from execution.core.states import (
     TERMINAL,
+    Blocker,
     CompensationState,
     Kind,
     Settlement,
@@ -71,17 +72,24 @@ def _journal(conn: Connection, at: Schedule) -> None:
 
 
 def _accepted(at: Schedule, sagas: list[Saga]) -> None:
-    known = {saga.root.command_id for saga in sagas}
+    known = {saga.root.command_id: saga.root for saga in sagas}
     for accepted, offer in at.actors.accepted:
+        found = known.get(accepted.command_id)
         at.witness.expect(
             Law.NOTHING_LOST,
-            accepted.command_id in known,
-            f"version {offer.version} by {offer.agent} was acknowledged and is not there",
+            found is not None and (found.site, found.object_version) == (offer.site, offer.version),
+            f"version {offer.version} for {offer.site} by {offer.agent} was acknowledged and is not there",
         )
     keys = Counter(saga.root.idempotency_key for saga in sagas)
-    meant = Counter((saga.root.tenant, saga.root.site, saga.root.object_id, saga.root.object_version) for saga in sagas)
+    meant = Counter(
+        (root.tenant, root.site, root.object_id, root.object_version, root.repeat_of) for root in known.values()
+    )
     for counted in (keys, meant):
         at.witness.expect(Law.ONE_COMMAND, all(n == 1 for n in counted.values()), str(counted))
+    meanings = {(offer.site, offer.version, offer.repeats) for offer in at.scenario.offers}
+    most = Counter((site, version) for site, version, _ in meanings)
+    made = Counter((root.site, root.object_version) for root in known.values())
+    at.witness.expect(Law.ONE_COMMAND, all(n <= most[what] for what, n in made.items()), f"{made} of {most}")
 
 
 def _tokens(conn: Connection, at: Schedule, sagas: list[Saga]) -> None:
@@ -165,7 +173,7 @@ def _ghosts(at: Schedule) -> None:
     """Whatever landed belongs to an attempt, and not only to such as are proven unsent or refused."""
     harmless = (Settlement.UNSENT, Settlement.REFUSED)
     for effect in _ours(at):
-        attempts = [a for a in at.witness.attempts.values() if a.request_digest == effect.digest]
+        attempts = [a for a in at.witness.every_attempt() if a.request_digest == effect.digest]
         at.witness.expect(
             Law.GHOSTS_KNOWN,
             any(attempt.settlement not in harmless for attempt in attempts),
@@ -200,11 +208,11 @@ def _updates(at: Schedule) -> None:
 def _versions(at: Schedule, sagas: list[Saga]) -> None:
     """No version is written over a later one."""
     version = {a.request_digest: saga.root.object_version for saga in sagas for a in saga.attempts}
-    newest = 0
+    newest: Counter[str] = Counter()
     for effect in at.world.effects("publish"):
-        written = version.get(effect.digest, 0)
-        at.witness.expect(Law.NO_LOST_UPDATE, written >= newest, f"version {written} was written over version {newest}")
-        newest = max(newest, written)
+        written, before = version.get(effect.digest, at.witness.forgotten.version(effect.digest)), newest[effect.key]
+        at.witness.expect(Law.NO_LOST_UPDATE, written >= before, f"version {written} was written over version {before}")
+        newest[effect.key] = max(before, written)
 
 
 # -- commands --------------------------------------------------------------------------------------------------------
@@ -224,7 +232,7 @@ def _landed(at: Schedule, saga: Saga, name: str) -> list[Effect]:
     row = saga.named(name)
     if row is None:
         return []
-    digests = {attempt.request_digest for attempt in saga.attempts_of(row.command_id)}
+    digests = at.witness.digests_of(saga, row)
     return [effect for effect in _ours(at) if effect.digest in digests]
 
 
@@ -247,20 +255,20 @@ def _succeeded(at: Schedule, saga: Saga) -> None:
 
 
 def _is_there(at: Schedule, saga: Saga, row: Command) -> bool:
-    site, table = at.world.site, at.world.table
+    table = at.world.table
     match row.command_type:
         case name if name == DRAFT:
-            return bool(_landed(at, saga, DRAFT)) and (row.external_resource_id or "") in map(str, site.posts)
+            return bool(_landed(at, saga, DRAFT)) and at.world.post(row.external_resource_id or 0) is not None
         case name if name == PIVOT:
             return _is_published(at, saga, row)
         case name if name == RECORD and table is not None:
             done = [effect for effect in _landed(at, saga, RECORD) if effect.now == "published"]
-            return bool(done) and table.rows[done[-1].key].post_id == row_post(saga)
+            return bool(done) and row_post(saga) in (None, table.rows[done[-1].key].post_id)
         case name if name == STAGE and table is not None:
             return bool(_landed(at, saga, STAGE))
         case name if name == TRASH_STAGED:
             draft = saga.named(DRAFT)
-            post = site.posts.get(int(draft.external_resource_id or 0)) if draft is not None else None
+            post = at.world.post(draft.external_resource_id or 0) if draft is not None else None
             return post is None or post.status == "trash"
         case name if name == NOTIFY:
             return len(_landed(at, saga, NOTIFY)) == 1
@@ -281,7 +289,7 @@ def _is_published(at: Schedule, saga: Saga, row: Command) -> bool:
         return any(effect.key == row.external_resource_id for effect in at.world.effects("publish", by="person"))
     last = done[-1]
     since = [e for e in at.world.log.effects if e.key == last.key and e.at_s > last.at_s and e.operation != "send"]
-    post = at.world.site.posts.get(int(last.key))
+    post = at.world.post(last.key)
     return bool(since) or (post is not None and post.status == "publish" and post.version == last.now)
 
 
@@ -307,7 +315,8 @@ def _unwound(at: Schedule, saga: Saga) -> None:
         effect
         for effect in _landed(at, saga, DRAFT)
         if effect.operation == "create_draft"
-        and (post := at.world.site.posts[int(effect.now)]).status != "trash"
+        and (post := at.world.post(effect.now)) is not None
+        and post.status != "trash"
         and post.owner == "remit"
     ]
     at.witness.expect(Law.UNWOUND_IS_TRUE, not alive, f"{root.state} {root.ending}, and the draft is still there")
@@ -348,6 +357,9 @@ def _mail(at: Schedule, saga: Saga) -> None:
     doubtful = saga.open_attempts(row.command_id)
     at.witness.expect(
         Law.MAIL_ONCE,
-        not doubtful or row.state is State.NEEDS_REVIEW or row.command_id in at.actors.people.ruled,
+        not doubtful
+        or row.state is State.NEEDS_REVIEW
+        or row.command_id in at.actors.people.ruled
+        or Blocker.LOCKED in saga.root.blocked_by,
         f"the answer about the mail was lost and its step is {row.state}",
     )

@@ -14,7 +14,7 @@ from capabilities import base64url
 from capabilities.keys import OperatorKey, sign_approval
 from execution import acts
 from execution.approvers import Approver, approval_statement
-from execution.core.command import Approval, Review
+from execution.core.command import Approval, Review, Saga
 from execution.core.draft import Unit
 from execution.core.states import ApprovalState, ReviewKind, Settlement, Verdict
 from execution.operations import OperationRefused, Operations
@@ -49,15 +49,24 @@ class People:
         """Watch what is written for questions."""
         self._at.witness.on_written = self._written
 
+    def went_back(self, sagas: Sequence[Saga]) -> None:
+        """What was answered since the backup is asked again."""
+        for saga in sagas:
+            self._asked.difference_update(approval.approval_id for approval in saga.approvals)
+            self._consider_all(saga.approvals, saga.reviews)
+
     def _written(self, units: Sequence[Unit]) -> None:
         for unit in units:
-            for approval in unit.new_approvals:
-                if approval.state is ApprovalState.PENDING and approval.approval_id not in self._asked:
-                    self._asked.add(approval.approval_id)
-                    self._actors.do(self._at.scenario.answer_s, partial(self._answer, approval))
-            for review in (*unit.new_reviews, *unit.reviews):
-                if review.closed_at_ms is None and review.verdict is None:
-                    self._consider(review)
+            self._consider_all(unit.new_approvals, (*unit.new_reviews, *unit.reviews))
+
+    def _consider_all(self, approvals: Sequence[Approval], reviews: Sequence[Review]) -> None:
+        for approval in approvals:
+            if approval.state is ApprovalState.PENDING and approval.approval_id not in self._asked:
+                self._asked.add(approval.approval_id)
+                self._actors.do(self._at.scenario.answer_s, partial(self._answer, approval))
+        for review in reviews:
+            if review.closed_at_ms is None and review.verdict is None:
+                self._consider(review)
 
     # -- approvals -------------------------------------------------------------------------------------------------
 
@@ -149,7 +158,8 @@ class People:
         return offered[int(self._rng.random() * len(offered))]
 
     def _landed(self, command_id: str) -> bool:
-        digests = {a.request_digest for a in self._at.witness.attempts.values() if a.command_id == command_id}
+        key = self._at.witness.rows[command_id].idempotency_key
+        digests = {a.request_digest for a in self._at.witness.every_attempt() if a.idempotency_key == key}
         return any(effect.digest in digests for effect in self._at.world.log.effects)
 
     # -- the site --------------------------------------------------------------------------------------------------

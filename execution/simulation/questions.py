@@ -7,7 +7,7 @@ own history, what is still on its way to them, and whom the journal asks; never 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,15 +29,18 @@ KEPT_BY_KEY: Final = frozenset({"STAGE_PUBLICATION_RECORD", "RECORD_PUBLICATION"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One answer with the journal it was made from. ruled: commands about which a person decided."""
+    """One answer with the journal it was made from. ruled: commands about which a person decided. forgotten: what a
+    journal that was put back does not know any more, the digests of requests by their key."""
 
     view: CommandView
     saga: Saga
     world: World
     ruled: Collection[str]
+    forgotten: Mapping[str, frozenset[str]]
 
     def digests(self, row: Command) -> frozenset[str]:
-        return frozenset(attempt.request_digest for attempt in self.saga.attempts_of(row.command_id))
+        known = frozenset(attempt.request_digest for attempt in self.saga.attempts_of(row.command_id))
+        return known | self.forgotten.get(row.idempotency_key, frozenset())
 
     def landed(self, row: Command) -> list[Effect]:
         """What that row's requests did."""
@@ -47,8 +50,8 @@ class Asked:
     def stands(self, row: Command) -> bool:
         """Whether the draft or the publication of that row is there, untouched by people."""
         if row.command_type == DRAFT:
-            made = [self.world.site.posts[int(e.now)] for e in self.landed(row) if e.operation == "create_draft"]
-            return any(post.status != "trash" and post.owner == "remit" for post in made)
+            made = [self.world.post(e.now) for e in self.landed(row) if e.operation == "create_draft"]
+            return any(post is not None and post.status != "trash" and post.owner == "remit" for post in made)
         return row.command_type == PIVOT and self.world.is_live(self.digests(row))
 
     @property
@@ -149,7 +152,7 @@ def _diverged(asked: Asked) -> Iterator[str]:
     log = asked.world.log
     strange = any(effect.by == "person" or effect.half for effect in log.effects)
     writers = {effect.digest for effect in log.effects if effect.by == "remit" and effect.operation == "publish"}
-    if asked.view.answers.diverged and not strange and len(writers) < 2:
+    if asked.view.answers.diverged and not strange and len(writers) < 2 and not asked.forgotten:
         yield "reality diverged, and nobody but this command ever wrote"
 
 

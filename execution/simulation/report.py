@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from execution.simulation.run import Bench, run
-from execution.simulation.scenario import Kind, scenario
+from execution.simulation.scenario import Kind
 from execution.simulation.witness import Law, Violation
+from execution.simulation.worlds import scenario
 
 SHOWN_MAX: Final = 20
 """Violations that are printed; the rest is counted."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,12 +29,12 @@ from execution.simulation.disk import DiskTrouble
 from execution.simulation.fleet import Fleet
 from execution.simulation.laws import judge
 from execution.simulation.loop import Deadlock, TooManySteps, VirtualLoop
-from execution.simulation.scenario import Scenario
+from execution.simulation.scenario import BLOG, SHOP, Scenario
 from execution.simulation.site import Site
 from execution.simulation.systems import Relay, Table
 from execution.simulation.wire import Limits, Log, Trouble, Wire
 from execution.simulation.witness import Law, Violation, Witness
-from execution.simulation.world import SITE, World
+from execution.simulation.world import World
 from execution.store import authority, journal, schema
 from execution.store.connection import Connection
 from execution.store.engine import READING
@@ -52,6 +53,8 @@ SETTINGS: Final = EngineSettings(
 )
 LOOK_S: Final = 5.0
 """How often a schedule is asked whether it is quiet."""
+SHOP_IDS: Final = 1_000
+"""Where the numbers of the second site's posts begin."""
 FAR_MS: Final = 1_000_000
 STILL_S: Final = 30.0
 """A blocked command whose journal did not grow for this long is polled in vain."""
@@ -89,6 +92,20 @@ class Bench:
                 conn.execute(table.delete())
             conn.execute(schema.AUTHORITY.insert().values(id=1, revision=0))
 
+    def backup(self) -> bytes:
+        """The database as it stands."""
+        return self._driver.serialize()
+
+    def put_back(self, held: bytes) -> None:
+        """That backup takes the place of the database."""
+        self._driver.deserialize(held)
+
+    @property
+    def _driver(self) -> sqlite3.Connection:
+        driver = self._looking.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        return driver
+
     def read(self, work: Callable[[Connection], T]) -> T:
         """Look at the database as it stands, from outside of every process."""
         try:
@@ -116,6 +133,10 @@ class Schedule:
         self.fleet = Fleet(self)
         self.actors = Actors(self)
 
+    @property
+    def _twins(self) -> bool:
+        return any(offer.site == SHOP for offer in self.scenario.offers)
+
     def _world(self) -> World:
         log = Log()
 
@@ -124,11 +145,15 @@ class Schedule:
             troubled = self.scenario.focus in (None, system)
             return Wire(self.loop, rng, log, system, limits, self.scenario.trouble if troubled else Trouble())
 
+        def site(system: str, first_id: int) -> Site:
+            made = wire(system, self.scenario.site)
+            return Site(made, plugin=self.scenario.plugin, alters=self.scenario.alters, first_id=first_id)
+
         table, relay = self.scenario.table, self.scenario.relay
         return World(
             loop=self.loop,
             log=log,
-            site=Site(wire("wordpress", self.scenario.site), plugin=self.scenario.plugin, alters=self.scenario.alters),
+            sites={BLOG: site("wordpress", 1), **({SHOP: site("wordpress/shop", SHOP_IDS)} if self._twins else {})},
             table=None if table is None else Table(wire("publications", table)),
             relay=None if relay is None else Relay(wire("mail", relay)),
         )
@@ -226,7 +251,7 @@ class Schedule:
 
 def _settings(scenario: Scenario) -> PublishSettings:
     return PublishSettings(
-        sites={SITE: SiteRules(url="https://blog.example/{slug}/")},
+        sites={name: SiteRules(url=f"https://{name}.example/{{slug}}/") for name in (BLOG, SHOP)},
         lists={"team": ("team@blog.example",)},
         publications=scenario.table is not None,
         mail=scenario.relay is not None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 from typing import Final
@@ -11,14 +11,19 @@ from execution.simulation.chance import seeded
 from execution.simulation.disk import Side
 from execution.simulation.wire import Limits, Trouble
 
+BLOG: Final = "blog"
+SHOP: Final = "shop"
+"""The sites."""
+
 
 class Kind(StrEnum):
     """Which world a schedule plays in.
 
     MIXED: every fault, bounds kept. CALM: none. FOCUS: one system misbehaves badly while people turn back. STALLED:
     workers stand still between fence and write and go on later, over slow disks and clocks that are set. DEADLY: what
-    is to be published ends every process that opens it. FRONT: a front repeats requests. LYING: bounds do not hold. In
-    the last two nobody can promise more than that ghosts are known.
+    is to be published ends every process that opens it. RESTORED: a backup takes the journal's place. TWINS: one
+    article on two sites, published again on purpose. FRONT: a front repeats requests. LYING: bounds do not hold. In the
+    last two nobody can promise more than that ghosts are known.
     """
 
     MIXED = "mixed"
@@ -26,6 +31,8 @@ class Kind(StrEnum):
     FOCUS = "focus"
     STALLED = "stalled"
     DEADLY = "deadly"
+    RESTORED = "restored"
+    TWINS = "twins"
     FRONT = "front"
     LYING = "lying"
 
@@ -68,13 +75,15 @@ class Act(StrEnum):
     TRASH = "trash"
     SQUAT = "squat"
     PUBLISH = "publish"
+    RESTORE = "restore"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One act, when that many callbacks have run or at that second, whichever is given.
 
-    amount: seconds of the pause or of the step, or until the process is back, the freeze is lifted.
+    amount: seconds of the pause or of the step, or until the process is back, the freeze is lifted, the backup that is
+    made then is put back.
     """
 
     act: Act
@@ -86,12 +95,14 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One proposal by an agent, at that second."""
+    """One proposal by an agent, at that second. repeats: what was published first is to be published again."""
 
     at_s: float
     agent: str
     version: int
     title: str
+    site: str = BLOG
+    repeats: bool = False
     notify: bool = False
     publish_after_s: float | None = None
 
@@ -142,16 +153,8 @@ STEPS_TYPICAL: Final = 500
 """Callbacks within which an undisturbed publication ends: where faults are aimed."""
 
 
-def scenario(seed: int, kind: Kind = Kind.MIXED) -> Scenario:
-    """The scenario of a seed."""
-    if kind is Kind.CALM:
-        return calm(str(seed))
-    if kind is Kind.FOCUS:
-        return _focused(seed)
-    if kind is Kind.STALLED:
-        return _stalled(seed)
-    if kind is Kind.DEADLY:
-        return _deadly(seed)
+def mixed(seed: int, kind: Kind = Kind.MIXED) -> Scenario:
+    """The mixed world of a seed, and those that differ from it in one thing."""
     rng = seeded(f"scenario {kind} {seed}")
     offers = _offers(rng)
     mail = any(offer.notify for offer in offers)
@@ -160,9 +163,9 @@ def scenario(seed: int, kind: Kind = Kind.MIXED) -> Scenario:
         seed=f"{kind} {seed}",
         kind=kind,
         workers=rng.choice((1, 2, 2, 3)),
-        site=_limits(rng),
-        table=_limits(rng) if rng.random() < 0.7 else None,
-        relay=_limits(rng) if mail else None,
+        site=limits_of(rng),
+        table=limits_of(rng) if rng.random() < 0.7 else None,
+        relay=limits_of(rng) if mail else None,
         plugin=rng.random() < 0.3,
         alters=rng.random() < 0.3,
         trouble=_trouble(rng, kind, intensity),
@@ -220,82 +223,6 @@ def calm(seed: str, deaths: tuple[Death, ...] = (), *, versions: int = 1, worker
     )
 
 
-def _focused(seed: int) -> Scenario:
-    """A short life with much doubt about one system, and reasons to turn back in the middle of it."""
-    rng = seeded(f"scenario focus {seed}")
-    later = Offer(at_s=rng.random() * 12.0, agent="second", version=2, title="More tea", notify=True)
-    cancel = Fault(act=Act.CANCEL, at_s=rng.random() * 15.0)
-    kill = Fault(act=Act.KILL, at_step=int(rng.random() * STEPS_TYPICAL), amount=1.0)
-    freeze = Fault(act=Act.FREEZE, at_s=rng.random() * 20.0, amount=rng.choice((10.0, 300.0)), pick=rng.random())
-    return replace(
-        calm(f"focus {seed}"),
-        seed=f"focus {seed}",
-        kind=Kind.FOCUS,
-        workers=rng.choice((1, 2)),
-        site=_limits(rng),
-        table=_limits(rng),
-        relay=replace(_limits(rng), run_known=True),
-        trouble=Trouble(write=0.7, read=rng.choice((0.0, 0.3)), connect=rng.choice((0.0, 0.3))),
-        focus=rng.choice(("wordpress", "publications", "mail")),
-        offers=(calm("").offers[0], *((later,) if rng.random() < 0.5 else ())),
-        rules=rng.choice((Rules.HONEST, Rules.CARELESS)),
-        faults=tuple(fault for fault in (cancel, kill, freeze) if rng.random() < 0.4),
-        faults_until_s=60.0,
-        grant_s=rng.choice((None, None, 8.0)),
-    )
-
-
-def _stalled(seed: int) -> Scenario:
-    """Two workers before servers with short limits: whoever stands still for long is taken over, and comes back."""
-    rng = seeded(f"scenario stalled {seed}")
-    later = Offer(at_s=rng.random() * 20.0, agent="second", version=2, title="More tea", notify=True)
-    cancel = Fault(act=Act.CANCEL, at_s=rng.random() * 20.0)
-    step = Fault(act=Act.WALL, at_s=rng.random() * 20.0, amount=rng.choice((-20.0, 20.0, 600.0)))
-    kill = Fault(act=Act.KILL, at_step=int(rng.random() * STEPS_TYPICAL), amount=1.0)
-    return replace(
-        calm(f"stalled {seed}"),
-        seed=f"stalled {seed}",
-        kind=Kind.STALLED,
-        workers=2,
-        site=_short(rng),
-        table=_short(rng),
-        relay=_short(rng),
-        plugin=rng.random() < 0.3,
-        trouble=Trouble(write=rng.choice((0.2, 0.5)), stalls=0.3),
-        disk_slow=rng.choice((0.0, 0.3)),
-        offers=(calm("").offers[0], *((later,) if rng.random() < 0.4 else ())),
-        rules=rng.choice((Rules.HONEST, Rules.CARELESS)),
-        faults=tuple(fault for fault in (cancel, step, kill) if rng.random() < 0.3),
-        faults_until_s=60.0,
-        answer=rng.choice((Answer.APPROVE, Answer.APPROVE, Answer.WITHDRAW)),
-    )
-
-
-def _deadly(seed: int) -> Scenario:
-    """Nothing else goes wrong; a person may look at it, and a fleet may be restarted beside it."""
-    rng = seeded(f"scenario deadly {seed}")
-    kills = [Fault(act=Act.KILL, at_s=rng.random() * 60.0, amount=1.0, pick=rng.random()) for _ in range(3)]
-    return replace(
-        calm(f"deadly {seed}"),
-        seed=f"deadly {seed}",
-        kind=Kind.DEADLY,
-        workers=rng.choice((1, 2)),
-        faults=tuple(kills[: rng.choice((0, 3))]),
-        deadly=rng.choice((None, 0, 0, *range(1, 12))),
-        trouble=Trouble(write=rng.choice((0.0, 0.7))),
-        rules=rng.choice((Rules.SILENT, Rules.SILENT, Rules.CARELESS)),
-    )
-
-
-def _short(rng: Random) -> Limits:
-    return Limits(
-        transit_s=1.0,
-        run_s=rng.choice((1.0, 5.0)),
-        incomplete_s=rng.choice((None, None, 3.0)),
-        pause_s=rng.choice((0.5, 2.0)),
-    )
-
-
 def _offers(rng: Random) -> tuple[Offer, ...]:
     notify = rng.random() < 0.5
     later = rng.choice((None, None, None, 15.0))
@@ -313,7 +240,7 @@ def _offers(rng: Random) -> tuple[Offer, ...]:
     return (first, *more)
 
 
-def _limits(rng: Random) -> Limits:
+def limits_of(rng: Random) -> Limits:
     return Limits(
         transit_s=rng.choice((1.0, 4.0, 8.0)),
         run_s=rng.choice((1.0, 5.0, 25.0)),

@@ -77,8 +77,9 @@ def raw_hash(title: str, content: str, excerpt: str) -> str:
 class Site:
     """The port `WordPress`, and the hands of people who edit (`person_…`). alters: it stores content its own way."""
 
-    def __init__(self, wire: Wire, *, plugin: bool, alters: bool) -> None:
+    def __init__(self, wire: Wire, *, plugin: bool, alters: bool, first_id: int = 1) -> None:
         self.wire = wire
+        self._last_id = first_id - 1
         self.plugin = plugin
         self.alters = alters
         self.posts: dict[int, Post] = {}
@@ -246,7 +247,7 @@ class Site:
 
     def person_creates(self, slug: str) -> None:
         """A person publishes something under that slug."""
-        number = max(self.posts, default=0) + 1
+        number = max(self.posts, default=self._last_id) + 1
         post = Post(post_id=number, status="publish", slug=self._unique(slug, number), title="Mine", content="mine")
         self._set(replace(post, owner="person"))
         self._note(None, "create", str(number), "", "publish")
@@ -261,7 +262,7 @@ class Site:
     def _create(self, request: Request, marker: str, article: Article) -> Answer:
         if self.plugin and any(post.key == marker for post in self.posts.values()):
             return Lost(code="already_exists")
-        number = max(self.posts, default=0) + 1
+        number = max(self.posts, default=self._last_id) + 1
         post = Post(
             post_id=number,
             status="draft",

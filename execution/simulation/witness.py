@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Final
 
-from execution.core.command import Approval, Attempt, Command
+from execution.core.command import Approval, Attempt, Command, Saga
 from execution.core.draft import Unit
 from execution.core.events import Fact
 from execution.core.quiescence import SEND_BUDGET_S
@@ -77,6 +78,29 @@ _BEGINS_ANEW: Final = frozenset({Trigger.RULED_CONTINUE, Trigger.RULED_ABSENT, T
 _ENDS_A_WAIT: Final = frozenset({Trigger.RULED_CONTINUE, Trigger.RULED_ABSENT, Trigger.DOUBT_REMAINS})
 
 
+class Forgotten:
+    """What a journal that was put back does not say any more. digests: of requests, by their key."""
+
+    def __init__(self) -> None:
+        self.attempts: list[Attempt] = []
+        self.digests: dict[str, frozenset[str]] = {}
+        self._versions: dict[str, int] = {}
+
+    def add(self, attempts: Iterable[Attempt], rows: Mapping[str, Command], known: Collection[str]) -> None:
+        """All of those attempts but the ones that are still known."""
+        for attempt in attempts:
+            if attempt.attempt_id in known:
+                continue
+            self.attempts.append(attempt)
+            key, digest = attempt.idempotency_key, attempt.request_digest
+            self.digests[key] = self.digests.get(key, frozenset()) | {digest}
+            self._versions[digest] = rows[attempt.root_id].object_version
+
+    def version(self, digest: str) -> int:
+        """Of the article in that request, 0 when none was forgotten."""
+        return self._versions.get(digest, 0)
+
+
 class Witness:
     """See the module. `restrictions` and `grant_until` read the database as it stands."""
 
@@ -105,6 +129,7 @@ class Witness:
         self.anew: Counter[str] = Counter()
         self.late: list[tuple[Request, Attempt]] = []
         self._fenced: dict[str, tuple[Process, float]] = {}
+        self.forgotten = Forgotten()
 
     def broken(self, law: Law, what: str) -> None:
         """Note a violation."""
@@ -115,6 +140,28 @@ class Witness:
         self.checked[law] += 1
         if not holds:
             self.broken(law, what)
+
+    # -- a journal that went back ----------------------------------------------------------------------------------
+
+    def went_back(self, sagas: Sequence[Saga]) -> None:
+        """The journal is what those sagas say: nobody remembers what it said since. What was done since is done."""
+        self.forgotten.add(self.attempts.values(), self.rows, {a.attempt_id for saga in sagas for a in saga.attempts})
+        self.rows = {row.command_id: row for saga in sagas for row in saga.members}
+        self.attempts = {attempt.attempt_id: attempt for saga in sagas for attempt in saga.attempts}
+        lost = {name: replace(one, state=ApprovalState.VOID) for name, one in self.approvals.items()}
+        self.approvals = lost | {one.approval_id: one for saga in sagas for one in saga.approvals}
+        self._epochs = {saga.root.command_id: saga.root.lease_epoch for saga in sagas}
+        for memory in (self._owners, self._due, self.done_at_s, self.turning_s):
+            memory.clear()
+
+    def every_attempt(self) -> Iterator[Attempt]:
+        """Also those that the journal forgot."""
+        return chain(self.attempts.values(), self.forgotten.attempts)
+
+    def digests_of(self, saga: Saga, row: Command) -> frozenset[str]:
+        """Of every request that was fenced for that row, in whatever history."""
+        known = frozenset(attempt.request_digest for attempt in saga.attempts_of(row.command_id))
+        return known | self.forgotten.digests.get(row.idempotency_key, frozenset())
 
     # -- commits ---------------------------------------------------------------------------------------------------
 
@@ -135,7 +182,8 @@ class Witness:
                 self.approvals[approval.approval_id] = approval
             for attempt in unit.new_attempts:
                 self._fenced[attempt.attempt_id] = process, self.world.loop.time()
-                self._fence(unit, attempt)
+                if attempt.request_digest:  # a doubt about what another history may have sent is no fence
+                    self._fence(unit, attempt)
             for attempt in (*unit.new_attempts, *unit.attempts):
                 self.attempts[attempt.attempt_id] = attempt
             for row in (*unit.new_commands, *(row for row, _ in unit.cas)):
@@ -208,7 +256,7 @@ class Witness:
 
     def _exists(self, row: Command) -> bool:
         """Whether an earlier attempt of that row took effect, in truth."""
-        sent = {a.request_digest for a in self.attempts.values() if a.command_id == row.command_id}
+        sent = {a.request_digest for a in self.every_attempt() if a.idempotency_key == row.idempotency_key}
         return any(effect.digest in sent for effect in self.world.log.effects)
 
     def _concerns(self, scope: str, row: Command) -> bool:
@@ -280,7 +328,7 @@ class Witness:
 
     def digests(self, root_id: str) -> frozenset[str]:
         """Of everything that this saga ever fenced."""
-        return frozenset(a.request_digest for a in self.attempts.values() if a.root_id == root_id)
+        return frozenset(a.request_digest for a in self.every_attempt() if a.root_id == root_id)
 
 
 def _open(attempt: Attempt) -> bool:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from execution.ports import Ports
 from execution.simulation.loop import Process, VirtualLoop
-from execution.simulation.site import Site
+from execution.simulation.scenario import BLOG
+from execution.simulation.site import Post, Site
 from execution.simulation.systems import Contents, Relay, Table
 from execution.simulation.wire import Effect, Log, Trouble, Wire
 from execution.store.writer import Store
-
-SITE: Final = "blog"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,7 +20,7 @@ class World:
 
     loop: VirtualLoop
     log: Log
-    site: Site
+    sites: Mapping[str, Site]
     table: Table | None
     relay: Relay | None
 
@@ -30,16 +28,26 @@ class World:
         """The ports of one worker. `opening`: what happens when it reads content."""
         return Ports(
             artifacts=Contents(store, opening),
-            wordpress={SITE: self.site},
+            wordpress=self.sites,
             publications=self.table,
             mail=self.relay,
         )
 
     @property
+    def site(self) -> Site:
+        """Where people write by hand."""
+        return self.sites[BLOG]
+
+    def post(self, post_id: str | int) -> Post | None:
+        """That post, whichever site it is on: no two have the same number."""
+        found = (site.posts.get(int(post_id)) for site in self.sites.values())
+        return next((post for post in found if post is not None), None)
+
+    @property
     def wires(self) -> tuple[Wire, ...]:
         """All connections."""
         others = [system.wire for system in (self.table, self.relay) if system is not None]
-        return (self.site.wire, *others)
+        return (*(site.wire for site in self.sites.values()), *others)
 
     def calm(self) -> None:
         """From now on nothing goes wrong outside; what is on its way still arrives."""
@@ -70,7 +78,7 @@ class World:
     def is_live(self, digests: Collection[str]) -> bool:
         """Whether what a request with one of those digests published stands there now, untouched since."""
         for effect in self.effects("publish"):
-            post = self.site.posts.get(int(effect.key))
+            post = self.post(effect.key)
             if effect.digest in digests and post is not None and post.version == effect.now:
                 return True
         return False

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pytest
 
-from execution import attempting, doubts, drive, finding_out, intake, operations, orchestrator, rulings, worker
+from execution import (
+    attempting,
+    doubts,
+    drive,
+    finding_out,
+    intake,
+    operations,
+    orchestrator,
+    recovery,
+    rulings,
+    worker,
+)
 from execution.authority import fence_for, scopes_of
 from execution.core import apply as core_apply
 from execution.core import command, decide, progress, quiescence, unwinding
@@ -26,8 +38,9 @@ from execution.simulation import actors
 from execution.simulation.scenario import Kind as World
 from execution.simulation.witness import Law
 from execution.status import view_of
-from execution.store import authority
-from execution.store.registry import load_saga
+from execution.store import authority, units
+from execution.store.errors import LocksHeld
+from execution.store.registry import load_saga, locks_of, newest_generation
 
 Patch = pytest.MonkeyPatch
 SEEDS_MAX: Final = 2_000
@@ -417,6 +430,54 @@ def says_done_too_soon(patch: Patch) -> None:
     patch.setattr(actors, "view_of", lambda saga: replace(view(saga), done=True))
 
 
+def believes_a_journal_that_went_back(patch: Patch) -> None:
+    async def nothing(*given: Any) -> int:
+        return 0
+
+    patch.setattr(recovery, "doubt_everything", nothing)
+
+
+def keys_without_the_site(patch: Patch) -> None:
+    plan = intake.Intake._plan
+
+    async def any_site(self: intake.Intake, intent: Any, proposal: Any, proposer: Any) -> Any:
+        incoming = await plan(self, intent, proposal, proposer)
+        return replace(incoming, key=replace(incoming.key, site=""))
+
+    patch.setattr(intake.Intake, "_plan", any_site)
+
+
+def locks_each_step_against_its_own_saga(patch: Patch) -> None:
+    fence, take = attempting._fence, units._take_locks
+
+    def nested(work: drive.Drive, draft: Draft, attempt: command.Attempt, look: Any) -> None:
+        fence(work, draft, attempt, look)
+        draft.take_locks(tuple(json.loads(draft.root.params)["resources"]))
+
+    def jealous(conn: Any, sql: Any, wave: Any, refusals: list[Any]) -> None:
+        for number, unit in enumerate(wave):
+            held = unit.locks_take and locks_of(conn, unit.root_id)
+            if held and refusals[number] is None:
+                refusals[number] = LocksHeld(unit.root_id, held[0].resource)
+        take(conn, sql, wave, refusals)
+
+    patch.setattr(attempting, "_fence", nested)
+    patch.setattr(units, "_take_locks", jealous)
+
+
+def numbers_repetitions_by_count(patch: Patch) -> None:
+    accept = intake.Intake._accept
+
+    def after_the_newest(self: intake.Intake, conn: Any, incoming: Any) -> Any:
+        if incoming.proposal.repeat_of is not None:
+            newest = newest_generation(conn, incoming.proposer.tenant, incoming.key.shown())
+            wanted = newest.command_id if newest is not None else None
+            incoming = replace(incoming, proposal=replace(incoming.proposal, repeat_of=wanted))
+        return accept(self, conn, incoming)
+
+    patch.setattr(intake.Intake, "_accept", after_the_newest)
+
+
 def _of(breaks: Callable[[Patch], None], *laws: Law, world: World = World.MIXED, first: int = 0) -> Mutant:
     return Mutant(breaks, frozenset(laws), world, first)
 
@@ -436,6 +497,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "M13": _of(queues_what_a_dead_owner_left, Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.MAIL_ONCE),
     "M17": _of(believes_the_wall_clock, *LATE, Law.STATUS_IS_TRUE, world=World.STALLED),
     "M21": _of(trashes_without_looking, Law.NO_LIVE_TRASHED),
+    "M22": _of(believes_a_journal_that_went_back, Law.MAIL_ONCE, Law.NO_DUPLICATE, world=World.RESTORED),
     "M24": _of(gives_up_a_retry_without_a_read, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE, world=World.FOCUS),
     "M25": _of(rules_before_quiescence, Law.MAIL_ONCE, Law.NO_DUPLICATE, world=World.FOCUS),
     "M31": _of(sweeps_nothing, Law.CONVERGES),
@@ -455,10 +517,13 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "M15": _of(counts_from_the_commits_answer, *LATE, world=World.STALLED, first=100),
     "M27": _of(calls_a_lost_compensation_done, Law.UNWOUND_IS_TRUE, first=70),
     "M29": _of(asks_leave_to_find_out, Law.CONVERGES, world=World.FOCUS, first=110),
+    "M33": _of(keys_without_the_site, Law.NOTHING_LOST, Law.ONE_COMMAND, world=World.TWINS),
     "M34": _of(keys_by_whoever_proposes, Law.NO_DUPLICATE, Law.ONE_COMMAND),
     "M35": _of(
         supersedes_nothing, Law.NO_DUPLICATE, Law.NO_LOST_UPDATE, Law.SUCCESS_IS_TRUE, world=World.FOCUS, first=150
     ),
+    "M36": _of(locks_each_step_against_its_own_saga, Law.CONVERGES),
+    "M38": _of(numbers_repetitions_by_count, Law.ONE_COMMAND, world=World.TWINS),
     "unverified": _of(believes_every_receipt, Law.SUCCESS_IS_TRUE),
     "unlinked": _of(forgets_the_link_to_the_event_before, Law.JOURNAL_VERIFIES),
     "uncounted": _of(counts_no_use_of_a_token, Law.TOKEN_USES),

@@ -9,8 +9,9 @@ import pytest
 from execution.simulation.disk import Side
 from execution.simulation.report import examine, main
 from execution.simulation.run import Bench, Result, run
-from execution.simulation.scenario import Death, Kind, calm, scenario
+from execution.simulation.scenario import Death, Kind, calm
 from execution.simulation.witness import Law
+from execution.simulation.worlds import scenario
 from tests.simulation.mutants import MUTANTS
 
 SCHEDULES = 360

@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from execution.simulation.run import Bench, run
-from execution.simulation.scenario import scenario
 from execution.simulation.witness import Law
+from execution.simulation.worlds import scenario
 from tests.simulation.mutants import MUTANTS
 
 WIDTH: Final = max(len(name) for name in MUTANTS)
