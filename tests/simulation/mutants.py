@@ -30,6 +30,7 @@ from execution.core.draft import Draft
 from execution.core.events import GENESIS, link
 from execution.core.failures import Answer, FailureClass, Foreign, Landed, Lost, Present, Receipt, Refused, Unsent
 from execution.core.horizon import Wait
+from execution.core.identity import BusinessKey
 from execution.core.states import Kind, Phase, Repeat, Settlement, State
 from execution.core.transitions import Trigger
 from execution.performer import Performer
@@ -466,16 +467,23 @@ def locks_each_step_against_its_own_saga(patch: Patch) -> None:
 
 
 def numbers_repetitions_by_count(patch: Patch) -> None:
-    accept = intake.Intake._accept
+    propose = intake.Intake.propose
 
-    def after_the_newest(self: intake.Intake, conn: Any, incoming: Any) -> Any:
-        if incoming.proposal.repeat_of is not None:
-            newest = newest_generation(conn, incoming.proposer.tenant, incoming.key.shown())
-            wanted = newest.command_id if newest is not None else None
-            incoming = replace(incoming, proposal=replace(incoming.proposal, repeat_of=wanted))
-        return accept(self, conn, incoming)
+    async def after_the_newest(self: intake.Intake, proposal: Any, proposer: Any) -> Any:
+        if proposal.repeat_of is not None:
+            key = BusinessKey(
+                tenant=proposer.tenant,
+                system="remit",
+                operation=self._catalog.intents[proposal.intent].operation,
+                site=proposal.site,
+                object_id=proposal.object_id,
+                version=proposal.version,
+            )
+            newest = await self._store.hot(lambda conn: newest_generation(conn, proposer.tenant, key.shown()))
+            proposal = replace(proposal, repeat_of=newest.command_id if newest is not None else None)
+        return await propose(self, proposal, proposer)
 
-    patch.setattr(intake.Intake, "_accept", after_the_newest)
+    patch.setattr(intake.Intake, "propose", after_the_newest)
 
 
 def _of(breaks: Callable[[Patch], None], *laws: Law, world: World = World.MIXED, first: int = 0) -> Mutant:
@@ -522,7 +530,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "M35": _of(
         supersedes_nothing, Law.NO_DUPLICATE, Law.NO_LOST_UPDATE, Law.SUCCESS_IS_TRUE, world=World.FOCUS, first=150
     ),
-    "M36": _of(locks_each_step_against_its_own_saga, Law.CONVERGES),
+    "M36": _of(locks_each_step_against_its_own_saga, Law.CONVERGES, Law.QUARANTINE),
     "M38": _of(numbers_repetitions_by_count, Law.ONE_COMMAND, world=World.TWINS),
     "unverified": _of(believes_every_receipt, Law.SUCCESS_IS_TRUE),
     "unlinked": _of(forgets_the_link_to_the_event_before, Law.JOURNAL_VERIFIES),
