@@ -144,6 +144,9 @@ async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepare
     try:
         await drive.commit(lambda draft: _fence(drive, draft, attempt, look), fold=False)
     except FenceRefused as refused:
+        if refused.reason is Refusal.OUT_OF_SCOPE:
+            never = Refused(failure=FailureClass.BUSINESS, code="out_of_scope")
+            return await _not_sent(drive, command_id, never, look)
         return await fence_refused(drive, command_id, refused)
     except TurningBack:
         return await drive.commit(lambda draft: None)
@@ -227,9 +230,7 @@ def _fence(drive: Drive, draft: Draft, attempt: Attempt, look: Look | None) -> N
         raise TurningBack(command_id)
     spacing_s = drive.env.settings.spacing_s.get(row.site, 0.0)
     policy_hash = drive.env.catalog.policy_hash(draft.root)
-    draft.fence = fence_for(
-        draft.saga, row, drive.definition, attempt.request_digest, draft.now_ms, policy_hash, spacing_s
-    )
+    draft.fence = fence_for(draft.saga, row, drive.definition, attempt, draft.now_ms, policy_hash, spacing_s)
     _check_approval(drive, draft, draft.fence.approval_id)
     draft.put_attempt(attempt)
     body = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -146,6 +147,33 @@ async def test_a_lapsed_or_missing_grant_stops_a_step_that_may_not_finish(store:
     assert await _refusal(store, fenced(saga, finish_only=True)) is None
     await store.commit(opened("cmd_b")[0])
     assert await _refusal(store, fenced(await stored(store, "cmd_b"))) is Refusal.GRANT_LAPSED
+
+
+@pytest.mark.behaviour("threat.8")
+@pytest.mark.parametrize(
+    ("pattern", "changes", "reason"),
+    [
+        ("site/blog/article-1", {}, None),
+        ("site/blog/*", {}, None),
+        ("site/blog/article-10", {}, Refusal.OUT_OF_SCOPE),
+        ("site/shop/*", {}, Refusal.OUT_OF_SCOPE),
+        ("site/blog/*", {"resources": ("site/blog/article-1", "site/shop/article-1")}, Refusal.OUT_OF_SCOPE),
+        ("site/blog/*", {"resources": ()}, Refusal.OUT_OF_SCOPE),
+        ("site/blog/*", {"action": "propose_order"}, Refusal.OUT_OF_SCOPE),
+        ("site/shop/*", {"finish_only": True}, Refusal.OUT_OF_SCOPE),
+    ],
+)
+async def test_what_an_attempt_touches_is_held_against_what_the_token_was_for(
+    store: Store, pattern: str, changes: dict[str, Any], reason: Refusal | None
+) -> None:
+    details = json.dumps([{"actions": ["propose_publish"], "resources": [pattern]}])
+    saga = await accept(store, "cmd_a", details=details)
+    assert await _refusal(store, fenced(saga, **changes)) is reason
+
+
+@pytest.mark.parametrize("details", ["", "{}", "null", "[[]]", '[{"actions":["propose_publish"],"resources":"*"}]'])
+async def test_a_grant_that_cannot_be_read_permits_nothing(store: Store, details: str) -> None:
+    assert await _refusal(store, fenced(await accept(store, "cmd_a", details=details))) is Refusal.OUT_OF_SCOPE
 
 
 async def test_a_renewed_grant_permits_again(store: Store) -> None:
