@@ -144,9 +144,6 @@ async def _attempt(drive: Drive, command_id: str, action: Action[Ports], prepare
     try:
         await drive.commit(lambda draft: _fence(drive, draft, attempt, look), fold=False)
     except FenceRefused as refused:
-        if refused.reason is Refusal.OUT_OF_SCOPE:
-            never = Refused(failure=FailureClass.BUSINESS, code="out_of_scope")
-            return await _not_sent(drive, command_id, never, look)
         return await fence_refused(drive, command_id, refused)
     except TurningBack:
         return await drive.commit(lambda draft: None)

@@ -31,8 +31,7 @@ WHOLE: Final = frozenset[str]()
 """No column named: any may have changed."""
 HOLDING: Final = ("freeze:", "revoked:key:", "revoked:tenant:")
 """Scopes that hold everything. Any other revocation spares what may finish after the pivot."""
-
-NO_TOKEN: Final = "[]"
+OF_NONE: Final = "[]"
 """The details of a grant that a person gave: it is for the one command, and no token stands behind it."""
 
 
@@ -115,8 +114,8 @@ def _verdict(fence: Fence, facts: _Facts) -> FenceRefused | None:
             return FenceRefused(Refusal.HELD, holding)
         if hit and not fence.finish_only:
             return FenceRefused(Refusal.REVOKED, hit)
-    until_ms, judged_by, details = facts.grants.get(fence.root_id, (0, "", NO_TOKEN))
-    if details != NO_TOKEN and not still_permits(details, fence.action, fence.resources):
+    until_ms, judged_by, details = facts.grants.get(fence.root_id, (0, "", OF_NONE))
+    if details != OF_NONE and not still_permits(details, fence.action, fence.resources):
         return FenceRefused(Refusal.OUT_OF_SCOPE, fence.resources)
     if judged_by not in ("", fence.policy_hash):
         return FenceRefused(Refusal.POLICY_CHANGED)
