@@ -352,6 +352,7 @@ def proposer_of(capability: Capability, detail: AuthorizationDetail) -> Proposer
         issuer=claims.iss,
         token_id=claims.jti,
         key_id=capability.kid,
+        key_set=capability.key_set,
         decision_id=claims.dec,
         details=tuple(item.to_json() for item in claims.details),
         chain=(claims.sub, claims.client_id),
