@@ -69,7 +69,11 @@ def _read(conn: Connection) -> tuple[tuple[InForce, ...], tuple[Act, ...]]:
 
 
 def _unordered(seen: tuple[InForce, ...], ordered_ms: list[int]) -> Iterator[tuple[InForce, InForce]]:
+    """What was signed accounts for one change and no later one."""
+    waiting = ordered_ms
     for before, after in pairwise(seen):
-        between = (before.at_ms - SLACK_MS <= at_ms <= after.at_ms for at_ms in ordered_ms)
-        if before.digest != after.digest and not any(between):
+        if before.digest == after.digest:
+            continue
+        if not any(before.at_ms - SLACK_MS <= at_ms <= after.at_ms for at_ms in waiting):
             yield before, after
+        waiting = [at_ms for at_ms in waiting if at_ms > after.at_ms]

@@ -90,7 +90,7 @@ def test_an_agent_that_floods_with_everything_it_has_gets_its_few_questions_and_
             token = (first, second)[number % 2]
             assert propose(token, number % 3) == "accepted", "the same again is the same command"
             assert propose(token, 100 + number, content=f"{number} {'x' * 5_000}") == "too_many_open_commands"
-            assert propose(token, 0, site="elsewhere") == "unknown_site"
+            assert propose(token, 0, site="elsewhere") == "resource_not_granted"
         after, listed = filled(home), home.remit("ls").document["commands"]
         assert len(listed) == 3, "grouped: each once, whoever asks how often"
         unchanged = ("commands", "events", "artifacts", "approvals", "outbox", "grants", "token_uses")
