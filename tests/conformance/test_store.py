@@ -189,6 +189,7 @@ async def test_another_policy_in_force_stops_even_what_may_finish(store: Store) 
     assert await _refusal(store, fenced(saga, finish_only=True)) is None
 
 
+@pytest.mark.behaviour("threat.10")
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
@@ -237,6 +238,7 @@ async def test_a_gate_has_one_open_approval_and_a_second_asker_is_refused(store:
     assert kept == {"apr_1": ApprovalState.VOID, "apr_2": ApprovalState.PENDING}
 
 
+@pytest.mark.behaviour("threat.11")
 async def test_an_approval_of_another_saga_does_not_count(store: Store) -> None:
     first, second = await accept(store, "cmd_a"), await accept(store, "cmd_b")
     draft = building.draft_of(first)
@@ -252,6 +254,7 @@ async def test_a_refused_fence_fails_only_its_own_unit_and_writes_nothing(store:
     assert await stored(store, "cmd_b") == sagas[1]
 
 
+@pytest.mark.behaviour("threat.15")
 async def test_a_revocation_submitted_between_two_fences_stops_the_second(store: Store) -> None:
     first, second = await accept(store, "cmd_a"), await accept(store, "cmd_b")
     scope = "revoked:agent:agent:w"
@@ -320,6 +323,7 @@ async def test_locks_of_different_tenants_do_not_meet(store: Store) -> None:
     assert await store.hot(lambda conn: registry.lock_owner(conn, "other", "post/1")) == "cmd_b"
 
 
+@pytest.mark.behaviour("threat.17")
 async def test_a_token_is_used_as_often_as_it_may(store: Store) -> None:
     def use(conn: Connection) -> bool:
         return authority.use_token(conn, iss="i", jti="t", tenant="acme", max_uses=2, now_ms=NOW)
@@ -447,6 +451,7 @@ async def test_refusals_are_kept_without_content_and_cut(store: Store) -> None:
     assert kept == replace(refused, target="x" * refusals.FIELD_CHARS_MAX)
 
 
+@pytest.mark.behaviour("threat.43")
 async def test_a_store_keeps_its_identity_and_its_clock_never_goes_back(store: Store) -> None:
     first = await meta.establish(store, installation="inst_1", incarnation="inc_1", now_ms=NOW)
     again = await meta.establish(store, installation="inst_2", incarnation="inc_2", now_ms=LATER)

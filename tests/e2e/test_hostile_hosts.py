@@ -37,6 +37,7 @@ def gateway(shared: Home) -> Iterator[Reachable]:
         yield at
 
 
+@pytest.mark.behaviour("threat.49")
 @pytest.mark.behaviour("tools.pinned")
 def test_the_list_of_tools_is_the_published_one_for_everybody_in_both_eras(shared: Home, gateway: Reachable) -> None:
     legacy = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -51,6 +52,8 @@ def test_the_list_of_tools_is_the_published_one_for_everybody_in_both_eras(share
     assert hashlib.sha256(listed.encode()).hexdigest() == PUBLISHED
 
 
+@pytest.mark.behaviour("threat.2")
+@pytest.mark.behaviour("incident.71")
 @pytest.mark.behaviour("agent.flood")
 async def test_a_flood_of_proposals_leaves_as_many_questions_as_the_token_allows(tmp_path: Path) -> None:
     home = Home.made(tmp_path / "home")
@@ -68,6 +71,7 @@ async def test_a_flood_of_proposals_leaves_as_many_questions_as_the_token_allows
     assert len(home.remit("ls").document["commands"]) == 3
 
 
+@pytest.mark.behaviour("incident.71")
 @pytest.mark.behaviour("threat.51")
 def test_an_agent_that_floods_with_everything_it_has_gets_its_few_questions_and_fills_nothing(tmp_path: Path) -> None:
     """Two tokens of one decision, new articles, repeated ones and nonsense, far beyond every limit."""
@@ -145,6 +149,7 @@ def symptoms(home: Home) -> dict[str, Any]:
     return {found["code"]: found for found in home.remit("doctor", "--offline").document["symptoms"]}
 
 
+@pytest.mark.behaviour("threat.43")
 @pytest.mark.behaviour("token.clock")
 async def test_a_clock_that_went_back_brings_no_token_back(tmp_path: Path) -> None:
     home = Home.made(tmp_path / "home")
@@ -159,6 +164,10 @@ async def test_a_clock_that_went_back_brings_no_token_back(tmp_path: Path) -> No
     assert len(home.remit("ls").document["commands"]) == 1
 
 
+@pytest.mark.behaviour("threat.4")
+@pytest.mark.behaviour("threat.9")
+@pytest.mark.behaviour("threat.25")
+@pytest.mark.behaviour("incident.73")
 @pytest.mark.behaviour("secrets.nowhere")
 async def test_no_token_key_or_password_is_anywhere_but_in_its_own_file(tmp_path: Path) -> None:
     """One whole publication with everything written down that can be, and then everything that was written is read."""

@@ -78,6 +78,7 @@ async def run(world: World) -> str:
     return command_id
 
 
+@pytest.mark.behaviour("threat.15")
 @pytest.mark.behaviour("law.fence")
 @pytest.mark.parametrize("scope", REVOCATIONS)
 @pytest.mark.parametrize("step", BEFORE_PIVOT)
@@ -152,6 +153,7 @@ async def test_what_the_token_was_for_is_done(world: World) -> None:
     assert (await world.settle(command_id)).live
 
 
+@pytest.mark.behaviour("incident.72")
 @pytest.mark.behaviour("law.freeze")
 @pytest.mark.parametrize("step", EVERY_STEP)
 @pytest.mark.parametrize("scope", [*HOLDS, "freeze:system"])

@@ -10,6 +10,7 @@ from tests.matrix.interruptions import PLACES, SAMPLE, TABLE, Cell, Outcome, cel
 ROWS = [pytest.param(*row, id=f"{row[0]}{', update' if row[1] else ''}") for row in SAMPLE]
 
 
+@pytest.mark.behaviour("incident.64")
 @pytest.mark.behaviour("interruption.right-outcome")
 @pytest.mark.parametrize(("interruption", "over"), ROWS)
 async def test_whatever_comes_right_before_a_fence_has_its_outcome_and_no_other(

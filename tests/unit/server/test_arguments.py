@@ -19,6 +19,8 @@ def refusal_of(**changes: Any) -> Refusal:
     return caught.value.refusal
 
 
+@pytest.mark.behaviour("threat.39")
+@pytest.mark.behaviour("threat.42")
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
