@@ -28,11 +28,11 @@ THREATS: Final[Mapping[str, str]] = MappingProxyType(
         "threat.15": "What was forbidden between check and effect is stopped by a check that nothing comes after.",
         "threat.16": "Of two workers on one command one makes the effect.",
         "threat.17": "A token that is shown again is counted again, by however many processes.",
-        "threat.18": "Whoever takes a key first learns and blocks nothing of another tenant, and shows nothing to others.",
+        "threat.18": "Whoever takes a key first blocks no other tenant, and others learn nothing but that it is taken.",
         "threat.19": "Under a key that is taken, another payload is a conflict, and nobody else's answer.",
         "threat.20": "Whoever guesses the id of another's command is told what is told of one that does not exist.",
         "threat.21": "A name that leads into our own network gets no byte.",
-        "threat.22": "Script that comes in as text goes out as text, or not at all.",
+        "threat.22": "Script in what we render is taken out and named; what is not rendered a person reads as text.",
         "threat.23": "A line end in an address or a subject starts no header of its own.",
         "threat.24": "A line end in what is logged starts no line of the log.",
         "threat.25": "No secret stands in a log, a journal, an error, a trace or an answer.",
@@ -58,7 +58,7 @@ THREATS: Final[Mapping[str, str]] = MappingProxyType(
         "threat.48": "Nothing is installed that was not pinned by its hash.",
         "threat.49": "What tools say of themselves changes on purpose only.",
         "threat.50": "Nobody says yes to what is their own, under whatever name.",
-        "threat.51": "Tokens, repetitions and refusals of one agent together fill neither the journal nor anybody's day.",
+        "threat.51": "Tokens, repetitions and refusals of one agent fill neither the journal nor anybody's day.",
         "threat.52": "No name that an agent chose is the name of a figure.",
         "incident.64": "No step of any saga gets past what forbids it.",
         "incident.65": "Whatever is changed of what was approved makes it something else.",
@@ -76,8 +76,8 @@ THREATS: Final[Mapping[str, str]] = MappingProxyType(
 
 NOT_HERE: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "threat.13": "No client is ever sent to an address: there is no page of ours to log in to, and none to answer on.",
-        "threat.34": "There is no console in a browser: operators sign with a key at a command line, without a session.",
+        "threat.13": "No client is ever sent to an address: there is no page of ours to log in to or to answer on.",
+        "threat.34": "There is no console in a browser: operators sign with a key at a command line, no session.",
         "threat.35": "There is no page of ours that another could frame: what HTTP serves is JSON and plain text.",
         "threat.36": "There are no sessions: each act of an operator carries its own signature.",
     }

@@ -317,6 +317,7 @@ async def test_a_lock_freed_earlier_in_the_batch_can_be_taken(store: Store) -> N
     assert outcomes(results) == ["LocksHeld", None, None, "LocksHeld"]
 
 
+@pytest.mark.behaviour("threat.6")
 async def test_locks_of_different_tenants_do_not_meet(store: Store) -> None:
     await accept(store, "cmd_a", locks=("post/1",))
     await accept(store, "cmd_b", locks=("post/1",), tenant="other")

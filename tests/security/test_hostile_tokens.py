@@ -117,6 +117,7 @@ def test_a_signature_has_one_form_even_if_the_library_below_accepted_another(
     assert is_canonical_signature(algorithm, b"\x01" * 32 + scalar) is canonical
 
 
+@pytest.mark.behaviour("threat.9")
 def test_a_capability_keeps_no_text_of_its_token() -> None:
     raw = token()
     shown = repr(verifier().verify(raw, NOW_S))
