@@ -422,6 +422,7 @@ async def test_a_decision_is_spent_within_its_budget_and_time(store: Store) -> N
     assert not await store.transact(lambda conn: authority.spend_use(conn, "dec_1", NOW))
 
 
+@pytest.mark.behaviour("threat.39")
 async def test_artifacts_are_stored_once_bound_for_good_and_erasable(store: Store) -> None:
     put: dict[str, Any] = {"media_type": "text/html", "now_ms": NOW, "bytes_max": 10}
     digest = await store.transact(lambda conn: artifacts.put(conn, b"one", **put))
@@ -434,6 +435,8 @@ async def test_artifacts_are_stored_once_bound_for_good_and_erasable(store: Stor
     with pytest.raises(NameTaken):
         await store.transact(lambda conn: artifacts.bind(conn, "article/1/v1", other, NOW))
     assert await store.hot(lambda conn: artifacts.resolve(conn, "article/1/v1")) == digest
+    for path in ("article/1/../1/v1", "../article/1/v1", "/etc/passwd", "article/1/v1/."):
+        assert await store.hot(lambda conn, path=path: artifacts.resolve(conn, path)) is None, "a name is no path"  # type: ignore[misc]  # a default argument binds the loop's value
     found = await store.read(lambda conn: artifacts.get(conn, digest))
     assert found is not None
     assert found.content == b"one"
