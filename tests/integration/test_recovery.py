@@ -309,6 +309,7 @@ async def test_putting_a_history_in_doubt_twice_is_putting_it_in_doubt(world: Wo
     assert world.passage.sent == [CREATE, STAGE]
 
 
+@pytest.mark.behaviour("threat.45")
 async def test_a_copied_home_is_put_in_doubt_when_it_is_opened_and_the_original_is_not(tmp_path: Path) -> None:
     home, clock = tmp_path / "home", SystemClock()
     await asyncio.to_thread(create_home, home, clock=clock, ids=Ulids(), tenant="acme", operator="olivia")
