@@ -40,12 +40,18 @@ class Keys(Protocol):
 
     def find(self, kid: str) -> VerificationKey | None: ...
 
+    def current(self) -> KeySet: ...
+
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """Public keys by kid, unchangeable. Build it with `KeySet.of` or `parse_key_set`."""
+    """Public keys by kid, unchangeable. Build it with `KeySet.of` or `parse_key_set`.
+
+    digest: `sha256:` and hex, which a gateway journals with whatever it accepts under this set.
+    """
 
     by_kid: Mapping[str, VerificationKey]
+    digest: str
 
     @classmethod
     def of(cls, keys: Iterable[VerificationKey]) -> KeySet:
@@ -54,7 +60,11 @@ class KeySet:
         by_kid = {key.kid: key for key in listed}
         if len(by_kid) != len(listed):
             raise ValueError("a kid occurs twice")
-        return cls(MappingProxyType(by_kid))
+        return cls(MappingProxyType(by_kid), "sha256:" + hashlib.sha256(_encoded(by_kid)).hexdigest())
+
+    def current(self) -> KeySet:
+        """Itself: it never changes."""
+        return self
 
     def find(self, kid: str) -> VerificationKey | None:
         """The key of that name, or None."""
@@ -67,13 +77,7 @@ class KeySet:
 
     def encode(self) -> bytes:
         """The set as a file, keys in order of kid."""
-        keys: list[JsonValue] = [_to_jwk(self.by_kid[kid]) for kid in self.kids]
-        return strict_json.canonical({"keys": keys}) + b"\n"
-
-    @property
-    def digest(self) -> str:
-        """`sha256:` and hex: what a gateway journals when its key set changes."""
-        return "sha256:" + hashlib.sha256(self.encode()).hexdigest()
+        return _encoded(self.by_kid)
 
 
 class KeySource:
@@ -168,6 +172,11 @@ def _p256(jwk: dict[str, JsonValue], path: str) -> EllipticCurvePublicKey:
 
 def _octets(value: JsonValue) -> bytes | None:
     return base64url.decode(value) if isinstance(value, str) else None
+
+
+def _encoded(by_kid: Mapping[str, VerificationKey]) -> bytes:
+    keys: list[JsonValue] = [_to_jwk(by_kid[kid]) for kid in sorted(by_kid)]
+    return strict_json.canonical({"keys": keys}) + b"\n"
 
 
 def _to_jwk(key: VerificationKey) -> dict[str, JsonValue]:

@@ -7,9 +7,11 @@ at every fence, by the store; which revocations end it is in `revocation`.
 
 from __future__ import annotations
 
+from capabilities import strict_json
 from capabilities.details import AuthorizationDetail, Details, Intent
 from capabilities.errors import ScopeCode, ScopeError
 from capabilities.resources import QueryScope, is_resource, matches, parse_query_scope
+from capabilities.strict_json import JsonValue
 
 
 def permits(
@@ -34,6 +36,31 @@ def permits(
     if repeat and not detail.constraints.repeat:
         raise ScopeError(ScopeCode.REPEAT_NOT_GRANTED)
     return detail
+
+
+def still_permits(snapshot: str, action: str, resources: tuple[str, ...]) -> bool:
+    """Do the details that a grant kept let `action` touch every one of these resources?
+
+    Asked again whenever something is about to be sent: what is sent follows the stored command, and not what a token
+    was shown for. False for anything that is no snapshot.
+    """
+    try:
+        details = strict_json.loads(snapshot.encode())
+    except strict_json.StrictJsonError:
+        return False
+    granted = [
+        pattern for detail in _objects(details) if detail.get("actions") == [action] for pattern in _texts(detail)
+    ]
+    return bool(resources) and all(any(matches(pattern, each) for pattern in granted) for each in resources)
+
+
+def _objects(value: JsonValue) -> list[dict[str, JsonValue]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _texts(detail: dict[str, JsonValue]) -> list[str]:
+    found = detail.get("resources")
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
 
 
 def find_detail(details: Details, intent: Intent) -> AuthorizationDetail | None:

@@ -93,10 +93,12 @@ class Claims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
-    """A verified token without its text: what it says and which key said so. Safe to log."""
+    """A verified token without its text: what it says, which key said so, and in which set that key stood (its digest).
+    Safe to log."""
 
     claims: Claims
     kid: str
+    key_set: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +115,11 @@ class Verifier:
 
     def verify(self, raw: str, now_s: int) -> Capability:
         """Raises CredentialError with a stable code; never anything else, whatever `raw` is."""
-        signed = authenticate(raw, self.keys)
+        keys = self.keys.current()
+        signed = authenticate(raw, keys)
         claims = parse_claims(signed.payload, issuer=self.issuer, audience=self.audience, tenant=self.tenant)
         check_times(claims, now_s)
-        return Capability(claims=claims, kid=signed.kid)
+        return Capability(claims=claims, kid=signed.kid, key_set=keys.digest)
 
 
 def parse_claims(payload: bytes, *, issuer: str, audience: str, tenant: str) -> Claims:

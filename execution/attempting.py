@@ -227,9 +227,7 @@ def _fence(drive: Drive, draft: Draft, attempt: Attempt, look: Look | None) -> N
         raise TurningBack(command_id)
     spacing_s = drive.env.settings.spacing_s.get(row.site, 0.0)
     policy_hash = drive.env.catalog.policy_hash(draft.root)
-    draft.fence = fence_for(
-        draft.saga, row, drive.definition, attempt.request_digest, draft.now_ms, policy_hash, spacing_s
-    )
+    draft.fence = fence_for(draft.saga, row, drive.definition, attempt, draft.now_ms, policy_hash, spacing_s)
     _check_approval(drive, draft, draft.fence.approval_id)
     draft.put_attempt(attempt)
     body = {

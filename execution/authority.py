@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from execution.core.apply import landed_receipt
-from execution.core.command import Command, Saga
+from execution.core.command import Attempt, Command, Saga
 from execution.core.definition import ApprovalGate, SagaDefinition, Step
 from execution.core.draft import Fence, Spacing
 from execution.core.states import ApprovalState, EffectClass, Kind, Phase
@@ -56,12 +56,16 @@ def fence_for(
     saga: Saga,
     row: Command,
     definition: SagaDefinition[Any],
-    request_digest: str,
+    attempt: Attempt,
     now_ms: int,
     policy_hash: str,
     spacing_s: float = 0.0,
 ) -> Fence:
-    """The predicates for the attempt of that row. policy_hash: of this process; spacing_s: of the site."""
+    """The predicates for that attempt of that row. policy_hash: of this process; spacing_s: of the site.
+
+    What it touches is said twice: by the frozen plan (the attempt's resource), and by the row whose site chooses the
+    system and its credentials.
+    """
     root = saga.root
     part = definition.part(row.command_type) if row.kind is Kind.STEP else None
     after_pivot = root.phase is Phase.POST_PIVOT
@@ -71,10 +75,12 @@ def fence_for(
         root_id=root.command_id,
         scopes=scopes_of(root, row.target_system),
         finish_only=finish,
-        approval_id=_approval_id(saga, row, definition, request_digest if mending else None),
-        request_digest=request_digest,
+        approval_id=_approval_id(saga, row, definition, attempt.request_digest if mending else None),
+        request_digest=attempt.request_digest,
         policy_hash=policy_hash,
         now_ms=now_ms,
+        action=definition.intent,
+        resources=(attempt.resource, f"site/{row.site}/{row.object_id}"),
         spacing=None if mending else _spacing(root, row, spacing_s),
     )
 

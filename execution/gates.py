@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from execution.comparing import compared
+from execution.core import decide
 from execution.core.apply import apply, landed_receipt
 from execution.core.command import Approval
 from execution.core.decide import Decision
@@ -171,6 +172,8 @@ async def fence_refused(drive: Drive, command_id: str, refused: FenceRefused) ->
                 _held(drive, draft, command_id, Blocker.AWAITING_AUTHORIZATION, body)
             case Refusal.REVOKED:
                 _revoked(drive, draft, command_id, body)
+            case Refusal.OUT_OF_SCOPE:
+                _out_of_scope(drive, draft, command_id, body)
             case Refusal.NOT_ITS_TURN:
                 _not_its_turn(draft, command_id, refused.until_ms, body)
             case Refusal.APPROVAL_MISSING | Refusal.APPROVAL_INVALID | Refusal.APPROVAL_DIFFERS:
@@ -202,6 +205,14 @@ def _not_its_turn(draft: Draft, command_id: str, until_ms: int | None, body: dic
     draft.move(command_id, Trigger.FENCE_REFUSED, body)
     draft.block(Blocker.SCHEDULED, {"until_ms": until_ms})
     draft.set(command_id, next_retry_at_ms=until_ms, claim_count=draft.row(command_id).claim_count - 1)
+
+
+def _out_of_scope(drive: Drive, draft: Draft, command_id: str, body: dict[str, Any]) -> None:
+    """No later time makes it right: what it would touch is not what it was allowed for."""
+    draft.note(command_id, Fact.ATTEMPT_UNSENT, {"code": "out_of_scope", **body})
+    refused = Refused(failure=FailureClass.BUSINESS, code="out_of_scope")
+    decision = decide.before_fence(drive.standing(draft.saga, command_id), refused, drive.jitter())
+    apply(draft, command_id, decision, drive.horizon(draft.saga))
 
 
 def _revoked(drive: Drive, draft: Draft, command_id: str, body: dict[str, Any]) -> None:

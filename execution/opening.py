@@ -180,6 +180,7 @@ def opening(saga: Saga, incoming: Incoming, now: int, *, locks: bool) -> Unit:
         "decision": root.decision_id,
         "repeat_of": root.repeat_of,
     }
+    body |= {"key_set": incoming.proposer.key_set} if incoming.proposer.key_set else {}
     body |= {"reason": incoming.proposal.reason} if incoming.proposal.reason else {}
     draft.note(root.command_id, Fact.COMMAND_RECEIVED, body)
     draft.move(root.command_id, Trigger.VALIDATION_STARTED)

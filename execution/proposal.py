@@ -58,7 +58,8 @@ class Proposer:
     details: the authorization details as JSON values, snapshot into the grant. chain: identities the agent acts for;
     none of them may approve. grant_until_s, max_uses, max_open_commands, may_repeat, approvals come from the matching
     detail. operator: the person under whose authority it is done without a token (`operator:NAME`); `principal` then
-    says whose proposal it is. four_eyes: none of them may approve it.
+    says whose proposal it is. four_eyes: none of them may approve it. key_set: the digest of the public keys that the
+    token was verified with.
     """
 
     principal: str
@@ -77,6 +78,7 @@ class Proposer:
     approvals_required: int = 1
     operator: str = ""
     four_eyes: bool = True
+    key_set: str = ""
 
     @property
     def actor(self) -> str:

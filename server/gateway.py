@@ -43,6 +43,8 @@ QUERY_WINDOW_S: Final = 900.0
 TOKENS_BURNT_MAX: Final = 8
 STRANGERS_FILED_MAX: Final = 600
 """Refusal rows for callers whom no token proves, in QUERY_WINDOW_S: whoever reaches a port must not fill the disk."""
+AGENT_FILED_MAX: Final = 200
+"""The same for one agent, over all of its tokens. What is not filed is refused all the same."""
 
 BY_HASH: Final = "artifact://sha256/"
 MEDIA_TYPES: Final = {"markdown": "text/markdown", "html": "text/html", "blocks": "text/x-wordpress-blocks"}
@@ -129,6 +131,7 @@ class Gateway:
         self._sites = sites
         self._rates = QueryRates(clock)
         self._strangers = QueryRates(clock)
+        self._refused = QueryRates(clock)
 
     async def authenticate(self, raw: str) -> Capability:
         """Whom the token of an HTTP request proves, before anything else of it is read. Raises GatewayRefused."""
@@ -277,6 +280,8 @@ class Gateway:
 
     async def _filed(self, found: Refusal, capability: Capability | None, intent: str, target: str) -> GatewayRefused:
         claims = capability.claims if capability else None
+        if self._refused.take(claims.sub if claims else "", AGENT_FILED_MAX if claims else STRANGERS_FILED_MAX) > 0:
+            return GatewayRefused(found)
         row = RefusalRow(
             tenant=self._verifier.tenant,
             principal=claims.sub if claims else "",
@@ -352,6 +357,7 @@ def proposer_of(capability: Capability, detail: AuthorizationDetail) -> Proposer
         issuer=claims.iss,
         token_id=claims.jti,
         key_id=capability.kid,
+        key_set=capability.key_set,
         decision_id=claims.dec,
         details=tuple(item.to_json() for item in claims.details),
         chain=(claims.sub, claims.client_id),

@@ -84,6 +84,11 @@ def known_keys(config: Config) -> tuple[KnownKey, ...]:
     return tuple(sorted(found, key=lambda key: not key.signs))
 
 
+def key_set_digest(config: Config) -> str:
+    """Of the public set as it lies there. Raises KeyFileError."""
+    return load_key_set(_set_file(config)).digest
+
+
 def rotate(home: Path, now_s: int, *, by: str) -> Rotated:
     """Sign with a new key from now on. Raises ConfigError, KeyFileError; then the old key still signs."""
     with _alone(home) as config:

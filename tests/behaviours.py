@@ -3,7 +3,8 @@
     @pytest.mark.behaviour("publish.once")
     def test_...
 
-`tests/repo/test_behaviours.py` holds the tie in both directions: no id without a test, no mark without an id.
+`tests/repo/test_behaviours.py` holds the tie in both directions: no id without a test, no mark without an id. Threats
+have a table of their own (`tests/threats.py`).
 """
 
 from collections.abc import Mapping

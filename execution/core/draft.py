@@ -34,8 +34,9 @@ class Fence:
     scopes: restriction keys (freezes and revocations) any of which stops the effect; see `authority` in the store.
     finish_only: may complete after the pivot although the grant lapsed or was revoked. approval_id: must be APPROVED
     with this request digest and unexpired at `now_ms`; None when the step needs none. policy_hash: of the configuration
-    as it is now; must be the one that the grant was judged by. spacing: whose turn on the site must have come; None
-    when it need not wait for one.
+    as it is now; must be the one that the grant was judged by. action, resources: what is done and everything that it
+    touches, as tokens spell them; a grant that came of a token must still cover all of it. spacing: whose turn on the
+    site must have come; None when it need not wait for one.
     """
 
     root_id: str
@@ -45,6 +46,8 @@ class Fence:
     request_digest: str
     policy_hash: str
     now_ms: int
+    action: str
+    resources: tuple[str, ...]
     spacing: Spacing | None = None
 
 

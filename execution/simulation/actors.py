@@ -191,6 +191,7 @@ class Actors:
             decision_id="dec_1",
             max_uses=self._at.scenario.max_uses,
             may_repeat=offer.repeats,
+            details=({"actions": ["propose_publish"], "resources": [f"site/{offer.site}/*"]},),
             grant_until_s=None if grant_s is None else int(EPOCH_MS / 1000 + offer.at_s + grant_s),
         )
 

@@ -37,8 +37,9 @@ class Refusal(StrEnum):
     """Why a fence refuses.
 
     HELD: a freeze, or a revoked key or tenant; holds everything, even what may finish after the pivot. REVOKED: the
-    token, decision, agent or client. APPROVAL_INVALID: nobody who may approve signed it. GRANT_LAPSED: the grant ended,
-    or there is none. NOT_ITS_TURN: the site had another scheduled publication too shortly before.
+    token, decision, agent or client. APPROVAL_INVALID: nobody who may approve signed it. GRANT_LAPSED: the grant
+    ended, or there is none. OUT_OF_SCOPE: what it touches is not what the token was for. NOT_ITS_TURN: the site had
+    another scheduled publication too shortly before.
     """
 
     HELD = "HELD"
@@ -49,6 +50,7 @@ class Refusal(StrEnum):
     APPROVAL_DIFFERS = "APPROVAL_DIFFERS"
     POLICY_CHANGED = "POLICY_CHANGED"
     NOT_ITS_TURN = "NOT_ITS_TURN"
+    OUT_OF_SCOPE = "OUT_OF_SCOPE"
 
 
 class FenceRefused(StoreError):

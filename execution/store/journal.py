@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, func, or_, select, text
 
-from execution.core.events import GENESIS, Event, EventType, chain_hash
+from execution.core.events import GENESIS, Event, EventType, Fact, chain_hash
 from execution.core.states import State
 from execution.core.transitions import IllegalMove, Trigger, replay
 from execution.store import schema
@@ -106,6 +106,12 @@ def entries(
         Entry(position=row[0], root_id=row[1], step=row[2], event=load_event(tuple(row)[3:]))
         for row in conn.execute(wanted.order_by(E.position).limit(limit))
     )
+
+
+def received(conn: Connection, limit: int) -> tuple[Event, ...]:
+    """The newest acceptances, the oldest of them first."""
+    newest = _events().where(E.type == Fact.COMMAND_RECEIVED.value).order_by(E.position.desc()).limit(limit)
+    return tuple(load_event(row) for row in reversed(conn.execute(newest).all()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

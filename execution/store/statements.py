@@ -64,7 +64,9 @@ class Statements:
         )
         grants, approvals, locks = schema.GRANTS.c, schema.APPROVALS.c, schema.LOCKS.c
         self.restrictions = self._in(schema.RESTRICTIONS.c.scope, schema.RESTRICTIONS.c.scope)
-        self.grants = self._in(grants.root_id, grants.root_id, grants.grant_until_ms, grants.policy_hash)
+        self.grants = self._in(
+            grants.root_id, grants.root_id, grants.grant_until_ms, grants.policy_hash, grants.details
+        )
         self.approvals = self._in(
             approvals.approval_id,
             approvals.approval_id,

@@ -19,6 +19,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
+from capabilities.scope import still_permits
 from execution.core.command import Command
 from execution.core.draft import Fence, Unit
 from execution.core.states import ApprovalState
@@ -30,6 +31,8 @@ WHOLE: Final = frozenset[str]()
 """No column named: any may have changed."""
 HOLDING: Final = ("freeze:", "revoked:key:", "revoked:tenant:")
 """Scopes that hold everything. Any other revocation spares what may finish after the pivot."""
+OF_NONE: Final = "[]"
+"""The details of a grant that a person gave: it is for the one command, and no token stands behind it."""
 
 
 def apply_unit(conn: Connection, unit: Unit) -> None:
@@ -79,7 +82,7 @@ class _Facts:
     """What the fences of one wave read."""
 
     restrictions: frozenset[str]
-    grants: dict[str, tuple[int, str]]
+    grants: dict[str, tuple[int, str, str]]
     approvals: dict[str, tuple[str, str, str, int]]
 
 
@@ -98,7 +101,7 @@ def _read_facts(conn: Connection, sql: Statements, fences: Sequence[Fence]) -> _
     approvals = [fence.approval_id for fence in fences if fence.approval_id is not None]
     return _Facts(
         restrictions=frozenset(found[0] for found in fetch_in(conn, sql.restrictions, scopes)),
-        grants={found[0]: (found[1], found[2]) for found in fetch_in(conn, sql.grants, [f.root_id for f in fences])},
+        grants={found[0]: tuple(found[1:]) for found in fetch_in(conn, sql.grants, [f.root_id for f in fences])},
         approvals={found[0]: tuple(found[1:]) for found in fetch_in(conn, sql.approvals, approvals)},
     )
 
@@ -111,7 +114,9 @@ def _verdict(fence: Fence, facts: _Facts) -> FenceRefused | None:
             return FenceRefused(Refusal.HELD, holding)
         if hit and not fence.finish_only:
             return FenceRefused(Refusal.REVOKED, hit)
-    until_ms, judged_by = facts.grants.get(fence.root_id, (0, ""))
+    until_ms, judged_by, details = facts.grants.get(fence.root_id, (0, "", OF_NONE))
+    if details != OF_NONE and not still_permits(details, fence.action, fence.resources):
+        return FenceRefused(Refusal.OUT_OF_SCOPE, fence.resources)
     if judged_by not in ("", fence.policy_hash):
         return FenceRefused(Refusal.POLICY_CHANGED)
     if not fence.finish_only and until_ms <= fence.now_ms:

@@ -25,8 +25,10 @@ def register(app: typer.Typer) -> None:
 
 @keys.command("ls")
 def list_keys(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """The public key set: which key signs, and until when older ones are accepted."""
+    """The public key set: which key signs, and until when older ones are accepted. Its digest stands in the journal
+    with every command that was accepted under it."""
     from server.results import moment
+    from server.rotating import key_set_digest
 
     async def work(at: Installation) -> None:
         found = [await _shown(at, key) for key in _known(at.config)]
@@ -35,8 +37,11 @@ def list_keys(home: HomeOption = None, as_json: JsonOption = False) -> None:
             for key in found
             for times in [(key["replaced"], key["leaves"])]
         ]
+        digest = key_set_digest(at.config)
         Output(as_json).show(
-            {"keys": found}, table(["key", "algorithm", "standing", "replaced", "leaves the set after"], rows)
+            {"keys": found, "digest": digest},
+            table(["key", "algorithm", "standing", "replaced", "leaves the set after"], rows),
+            line(f"The set is {digest}."),
         )
 
     with_installation(home, work)

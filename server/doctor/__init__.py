@@ -21,7 +21,7 @@ from execution.ports import Severity, Symptom
 from execution.store.errors import StoreError, StoreUnusable
 from server.app import Installation, SystemClock, looked_into
 from server.config import Config, ConfigError, load_config
-from server.doctor import clock, disk, exported, files, issuance, journal, keys, packages, systems
+from server.doctor import clock, disk, exported, files, issuance, journal, key_sets, keys, packages, systems
 from server.doctor.report import Bound, Checked, Lookup, Report, about
 from server.sandbox_process import is_listening
 
@@ -44,6 +44,7 @@ async def examine(home: Path, *, offline: bool) -> Report:
         async with looked_into(config) as at:
             content = about("journal", (*await journal.content_symptoms(at), await exported.symptom(at)))
             content += about("tokens", await issuance.symptoms(at))
+            content += about("keys", await key_sets.symptoms(at))
             asked, lookups, bounds = await _systems(at, offline=offline)
             return Report(checked=(*checked, *content, *asked), lookups=lookups, bounds=bounds)
     except StoreError as error:

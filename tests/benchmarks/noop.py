@@ -174,6 +174,8 @@ def fence(draft: Draft, number: int, position: int) -> Attempt:
         request_digest=DIGEST,
         policy_hash="",
         now_ms=NOW_MS,
+        action="propose_publish",
+        resources=(f"noop/{row.command_id}",),
     )
     return attempt
 

@@ -126,6 +126,7 @@ async def test_a_page_is_served_old_until_it_is_purged_and_then_new(front: Front
     await cache.aclose()
 
 
+@pytest.mark.behaviour("threat.31")
 @pytest.mark.behaviour("cache.accepted-is-not-removed")
 async def test_a_purge_that_was_accepted_and_removed_nothing_is_seen(front: Front) -> None:
     cache, page = front.cache(), f"{front.url}/an-article/"

@@ -164,6 +164,7 @@ async def test_a_relay_that_offers_no_tls_gets_nothing_when_tls_is_asked_for(san
     assert messages(sandbox) == []
 
 
+@pytest.mark.behaviour("threat.23")
 @pytest.mark.parametrize(
     ("fields", "code"),
     [

@@ -212,6 +212,7 @@ async def test_a_pull_request_of_somebody_else_is_not_ours(shelf: RepositoryBed)
         assert (seen.code, seen.receipt and seen.receipt.resource_id) == ("not_ours", str(theirs["number"]))
 
 
+@pytest.mark.behaviour("incident.66")
 async def test_a_pull_request_whose_branch_moved_on_is_left_alone(shelf: RepositoryBed) -> None:
     version = fresh_version()
     async with shelf.repository() as repository:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -148,6 +149,33 @@ async def test_a_lapsed_or_missing_grant_stops_a_step_that_may_not_finish(store:
     assert await _refusal(store, fenced(await stored(store, "cmd_b"))) is Refusal.GRANT_LAPSED
 
 
+@pytest.mark.behaviour("threat.8")
+@pytest.mark.parametrize(
+    ("pattern", "changes", "reason"),
+    [
+        ("site/blog/article-1", {}, None),
+        ("site/blog/*", {}, None),
+        ("site/blog/article-10", {}, Refusal.OUT_OF_SCOPE),
+        ("site/shop/*", {}, Refusal.OUT_OF_SCOPE),
+        ("site/blog/*", {"resources": ("site/blog/article-1", "site/shop/article-1")}, Refusal.OUT_OF_SCOPE),
+        ("site/blog/*", {"resources": ()}, Refusal.OUT_OF_SCOPE),
+        ("site/blog/*", {"action": "propose_order"}, Refusal.OUT_OF_SCOPE),
+        ("site/shop/*", {"finish_only": True}, Refusal.OUT_OF_SCOPE),
+    ],
+)
+async def test_what_an_attempt_touches_is_held_against_what_the_token_was_for(
+    store: Store, pattern: str, changes: dict[str, Any], reason: Refusal | None
+) -> None:
+    details = json.dumps([{"actions": ["propose_publish"], "resources": [pattern]}])
+    saga = await accept(store, "cmd_a", details=details)
+    assert await _refusal(store, fenced(saga, **changes)) is reason
+
+
+@pytest.mark.parametrize("details", ["", "{}", "null", "[[]]", '[{"actions":["propose_publish"],"resources":"*"}]'])
+async def test_a_grant_that_cannot_be_read_permits_nothing(store: Store, details: str) -> None:
+    assert await _refusal(store, fenced(await accept(store, "cmd_a", details=details))) is Refusal.OUT_OF_SCOPE
+
+
 async def test_a_renewed_grant_permits_again(store: Store) -> None:
     saga = await accept(store, "cmd_a", until_ms=NOW)
     renew = {"grant_until_ms": LATER, "policy_hash": POLICY}
@@ -161,6 +189,7 @@ async def test_another_policy_in_force_stops_even_what_may_finish(store: Store) 
     assert await _refusal(store, fenced(saga, finish_only=True)) is None
 
 
+@pytest.mark.behaviour("threat.10")
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
@@ -209,6 +238,7 @@ async def test_a_gate_has_one_open_approval_and_a_second_asker_is_refused(store:
     assert kept == {"apr_1": ApprovalState.VOID, "apr_2": ApprovalState.PENDING}
 
 
+@pytest.mark.behaviour("threat.11")
 async def test_an_approval_of_another_saga_does_not_count(store: Store) -> None:
     first, second = await accept(store, "cmd_a"), await accept(store, "cmd_b")
     draft = building.draft_of(first)
@@ -224,6 +254,7 @@ async def test_a_refused_fence_fails_only_its_own_unit_and_writes_nothing(store:
     assert await stored(store, "cmd_b") == sagas[1]
 
 
+@pytest.mark.behaviour("threat.15")
 async def test_a_revocation_submitted_between_two_fences_stops_the_second(store: Store) -> None:
     first, second = await accept(store, "cmd_a"), await accept(store, "cmd_b")
     scope = "revoked:agent:agent:w"
@@ -286,12 +317,14 @@ async def test_a_lock_freed_earlier_in_the_batch_can_be_taken(store: Store) -> N
     assert outcomes(results) == ["LocksHeld", None, None, "LocksHeld"]
 
 
+@pytest.mark.behaviour("threat.6")
 async def test_locks_of_different_tenants_do_not_meet(store: Store) -> None:
     await accept(store, "cmd_a", locks=("post/1",))
     await accept(store, "cmd_b", locks=("post/1",), tenant="other")
     assert await store.hot(lambda conn: registry.lock_owner(conn, "other", "post/1")) == "cmd_b"
 
 
+@pytest.mark.behaviour("threat.17")
 async def test_a_token_is_used_as_often_as_it_may(store: Store) -> None:
     def use(conn: Connection) -> bool:
         return authority.use_token(conn, iss="i", jti="t", tenant="acme", max_uses=2, now_ms=NOW)
@@ -389,6 +422,7 @@ async def test_a_decision_is_spent_within_its_budget_and_time(store: Store) -> N
     assert not await store.transact(lambda conn: authority.spend_use(conn, "dec_1", NOW))
 
 
+@pytest.mark.behaviour("threat.39")
 async def test_artifacts_are_stored_once_bound_for_good_and_erasable(store: Store) -> None:
     put: dict[str, Any] = {"media_type": "text/html", "now_ms": NOW, "bytes_max": 10}
     digest = await store.transact(lambda conn: artifacts.put(conn, b"one", **put))
@@ -401,6 +435,8 @@ async def test_artifacts_are_stored_once_bound_for_good_and_erasable(store: Stor
     with pytest.raises(NameTaken):
         await store.transact(lambda conn: artifacts.bind(conn, "article/1/v1", other, NOW))
     assert await store.hot(lambda conn: artifacts.resolve(conn, "article/1/v1")) == digest
+    for path in ("article/1/../1/v1", "../article/1/v1", "/etc/passwd", "article/1/v1/."):
+        assert await store.hot(lambda conn, path=path: artifacts.resolve(conn, path)) is None, "a name is no path"  # type: ignore[misc]  # a default argument binds the loop's value
     found = await store.read(lambda conn: artifacts.get(conn, digest))
     assert found is not None
     assert found.content == b"one"
@@ -419,6 +455,7 @@ async def test_refusals_are_kept_without_content_and_cut(store: Store) -> None:
     assert kept == replace(refused, target="x" * refusals.FIELD_CHARS_MAX)
 
 
+@pytest.mark.behaviour("threat.43")
 async def test_a_store_keeps_its_identity_and_its_clock_never_goes_back(store: Store) -> None:
     first = await meta.establish(store, installation="inst_1", incarnation="inc_1", now_ms=NOW)
     again = await meta.establish(store, installation="inst_2", incarnation="inc_2", now_ms=LATER)

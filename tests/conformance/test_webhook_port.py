@@ -185,6 +185,7 @@ async def test_a_receiver_that_is_not_there_is_unsent() -> None:
     assert await carry_out(endpoint(f"http://127.0.0.1:{free_port()}/").send(EVENT)) == Unsent(code="connect_failed")
 
 
+@pytest.mark.behaviour("threat.21")
 @pytest.mark.behaviour("webhook.private-addresses")
 async def test_a_name_that_leads_to_a_private_address_gets_no_byte(tmp_path: Path) -> None:
     """127.0.0.2 is this machine under a name that the configuration does not call so."""
@@ -206,6 +207,7 @@ async def test_a_private_receiver_is_reached_when_the_configuration_says_so() ->
         assert await carry_out(told.send(EVENT)) == LANDED
 
 
+@pytest.mark.behaviour("threat.21")
 @pytest.mark.parametrize(
     ("address", "public"),
     [

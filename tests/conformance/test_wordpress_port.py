@@ -308,6 +308,7 @@ async def test_publishing_twice_changes_nothing_that_matters(bed: Bed) -> None:
         assert seen == Present(receipt=again)
 
 
+@pytest.mark.behaviour("threat.31")
 async def test_a_silent_rename_is_present_but_not_complete(bed: Bed) -> None:
     async with bed.site() as site:
         article = fresh_article()

@@ -9,6 +9,8 @@ from tests.crash.rounds import WRITES, play, stopped_at
 from tests.stage.judging import all_right, play_all, published_once
 
 
+@pytest.mark.behaviour("threat.15")
+@pytest.mark.behaviour("threat.16")
 @pytest.mark.behaviour("law.epoch")
 @pytest.mark.parametrize("until_quiet", [False, True], ids=["resumed after the takeover", "resumed after everything"])
 async def test_a_worker_stopped_before_its_write_adds_no_effect_when_it_goes_on(

@@ -1,5 +1,6 @@
 """What an agent, its host and whoever comes by can do to a gateway, seen from outside: floods, leaks, clocks, lists."""
 
+import contextlib
 import hashlib
 import json
 import signal
@@ -7,10 +8,13 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
+from capabilities.jwks import KeySet, load_key_set, write_key_set
+from capabilities.keys import generate_signing_key
+from server.gateway import AGENT_FILED_MAX
 from tests.e2e.http_world import ENVELOPE, MODERN, Reachable, calling, http_agent, reachable, token_of, tool_call
 from tests.e2e.world import ARTICLE, Home
 
@@ -33,6 +37,7 @@ def gateway(shared: Home) -> Iterator[Reachable]:
         yield at
 
 
+@pytest.mark.behaviour("threat.49")
 @pytest.mark.behaviour("tools.pinned")
 def test_the_list_of_tools_is_the_published_one_for_everybody_in_both_eras(shared: Home, gateway: Reachable) -> None:
     legacy = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -47,6 +52,8 @@ def test_the_list_of_tools_is_the_published_one_for_everybody_in_both_eras(share
     assert hashlib.sha256(listed.encode()).hexdigest() == PUBLISHED
 
 
+@pytest.mark.behaviour("threat.2")
+@pytest.mark.behaviour("incident.71")
 @pytest.mark.behaviour("agent.flood")
 async def test_a_flood_of_proposals_leaves_as_many_questions_as_the_token_allows(tmp_path: Path) -> None:
     home = Home.made(tmp_path / "home")
@@ -64,6 +71,85 @@ async def test_a_flood_of_proposals_leaves_as_many_questions_as_the_token_allows
     assert len(home.remit("ls").document["commands"]) == 3
 
 
+@pytest.mark.behaviour("incident.71")
+@pytest.mark.behaviour("threat.51")
+def test_an_agent_that_floods_with_everything_it_has_gets_its_few_questions_and_fills_nothing(tmp_path: Path) -> None:
+    """Two tokens of one decision, new articles, repeated ones and nonsense, far beyond every limit."""
+    home = Home.made(tmp_path / "home")
+    opened = home.remit("decision", "open", "--agent", "writer", "--tokens", "2", "--uses", "4", "--evidence", "x")
+    decision = ("--decision", opened.document["decision_id"])
+    with reachable(home, "--no-worker") as at:
+        first, second = (token_of(home, *decision, "--open", "3", "--uses", "4") for _ in range(2))
+        assert home.remit("token", "issue", "--agent", "writer", *decision).code != 0, "two tokens and no third"
+
+        def propose(token: str, number: int, **changes: Any) -> str:
+            article = {**ARTICLE, "article_id": f"flood-{number}", "wait_seconds": 0, **changes}
+            result = at.send(calling(at.port, token, tool_call("propose_publish", **article)).raw()).document["result"]
+            return str(result["structuredContent"].get("code")) if result["isError"] else "accepted"
+
+        assert [propose(first, number) for number in range(2)] == ["accepted"] * 2
+        assert [propose(second, number) for number in (2, 3)] == ["accepted", "too_many_open_commands"]
+        before = filled(home)
+        for number in range(AGENT_FILED_MAX):
+            token = (first, second)[number % 2]
+            assert propose(token, number % 3) == "accepted", "the same again is the same command"
+            assert propose(token, 100 + number, content=f"{number} {'x' * 5_000}") == "too_many_open_commands"
+            assert propose(token, 0, site="elsewhere") == "resource_not_granted"
+        after, listed = filled(home), home.remit("ls").document["commands"]
+        assert len(listed) == 3, "grouped: each once, whoever asks how often"
+        unchanged = ("commands", "events", "artifacts", "approvals", "outbox", "grants", "token_uses")
+        assert {name: after[name] for name in unchanged} == {name: before[name] for name in unchanged}
+        assert after["refusals"] <= AGENT_FILED_MAX + 10
+        assert propose(token_of(home, agent="other"), 7) == "accepted", "nobody else is held up by it"
+        for command in listed[:2]:
+            assert home.remit("cancel", command["command_id"], "--reason", "a flood").code == 0
+
+
+def filled(home: Home) -> dict[str, int]:
+    """How many rows each table of the journal has."""
+    with contextlib.closing(sqlite3.connect(home.path / "remit.db")) as journal:
+        names = [row[0] for row in journal.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: journal.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}
+
+
+@pytest.mark.behaviour("threat.46")
+def test_a_key_set_that_was_swapped_and_put_back_is_named_afterwards(tmp_path: Path) -> None:
+    home = Home.made(tmp_path / "home")
+    file = home.path / "keys" / "jwks.json"
+    with reachable(home, "--no-worker") as at:
+
+        def accepted(number: int) -> str:
+            token = token_of(home)
+            article = {**ARTICLE, "article_id": f"article-{number}", "wait_seconds": 0}
+            result = at.send(calling(at.port, token, tool_call("propose_publish", **article)).raw()).document["result"]
+            assert result["isError"] is False, result
+            return str(result["structuredContent"]["command_id"])
+
+        accepted(1)
+        assert home.remit("keys", "rotate").code == 0
+        known, ours = home.remit("keys", "ls").document["digest"], file.read_bytes()
+        accepted(2)
+        assert "key_sets_accounted_for" in symptoms(home), "an operator's rotation is signed"
+        stranger = generate_signing_key("acme-stranger").verification_key()
+        write_key_set(file, KeySet.of([*load_key_set(file).by_kid.values(), stranger]))
+        swapped = home.remit("keys", "ls").document["digest"]
+        command_id = accepted(3)
+        file.write_bytes(ours)
+        accepted(4)
+    assert swapped != known
+    (received,) = [e for e in home.remit("journal", command_id).document["events"] if e["type"] == "COMMAND_RECEIVED"]
+    assert received["body"]["key_set"] == swapped
+    found = symptoms(home)["key_set_swapped"]
+    assert found["detail"].startswith("2 changes")
+    assert known in found["detail"]
+    assert swapped in found["detail"]
+
+
+def symptoms(home: Home) -> dict[str, Any]:
+    return {found["code"]: found for found in home.remit("doctor", "--offline").document["symptoms"]}
+
+
+@pytest.mark.behaviour("threat.43")
 @pytest.mark.behaviour("token.clock")
 async def test_a_clock_that_went_back_brings_no_token_back(tmp_path: Path) -> None:
     home = Home.made(tmp_path / "home")
@@ -78,6 +164,10 @@ async def test_a_clock_that_went_back_brings_no_token_back(tmp_path: Path) -> No
     assert len(home.remit("ls").document["commands"]) == 1
 
 
+@pytest.mark.behaviour("threat.4")
+@pytest.mark.behaviour("threat.9")
+@pytest.mark.behaviour("threat.25")
+@pytest.mark.behaviour("incident.73")
 @pytest.mark.behaviour("secrets.nowhere")
 async def test_no_token_key_or_password_is_anywhere_but_in_its_own_file(tmp_path: Path) -> None:
     """One whole publication with everything written down that can be, and then everything that was written is read."""

@@ -62,6 +62,9 @@ def play_the_host(home: Home, at: Reachable, token: str, command_id: str, conten
     assert at.send(calling(at.port, other, tool_call()).raw()).code == "revoked"
 
 
+@pytest.mark.behaviour("threat.12")
+@pytest.mark.behaviour("threat.14")
+@pytest.mark.behaviour("incident.75")
 @pytest.mark.behaviour("http.host-approves-nothing")
 @pytest.mark.behaviour("http.saga")
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
@@ -100,6 +103,7 @@ async def test_the_same_intent_over_stdio_and_http_is_one_command(shared: Home, 
     assert (second["command_id"], second["deduplicated"]) == (first["command_id"], True)
 
 
+@pytest.mark.behaviour("threat.20")
 @pytest.mark.behaviour("http.apart")
 async def test_two_agents_of_one_server_never_see_each_others_commands(shared: Home, gateway: Reachable) -> None:
     one, two = token_of(shared, agent="one"), token_of(shared, agent="two")
@@ -225,6 +229,7 @@ def test_a_port_that_is_taken_is_said(home: Home) -> None:
     assert "--port" in refused.document["error"]["fix"]
 
 
+@pytest.mark.behaviour("threat.25")
 def test_no_secret_reaches_the_log_of_a_gateway(shared: Home) -> None:
     token = token_of(shared, "--uses", "2")
     with reachable(shared, "--no-worker", REMIT_LOG_LEVEL="debug") as at:
@@ -250,6 +255,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.behaviour("threat.25")
 @pytest.mark.parametrize("version", [None, "2026-07-28"])
 def test_a_crash_tells_the_client_nothing(shared: Home, version: str | None) -> None:
     token = token_of(shared)

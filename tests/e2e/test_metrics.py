@@ -36,6 +36,7 @@ def figures(url: str) -> dict[str, float]:
     return {name: float(value) for name, value in lines}
 
 
+@pytest.mark.behaviour("threat.52")
 @pytest.mark.behaviour("metrics.true")
 async def test_the_figures_are_what_happened(home: Home) -> None:
     url = measuring(home)

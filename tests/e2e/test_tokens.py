@@ -17,6 +17,7 @@ async def test_a_token_that_was_rotated_between_calls_takes_effect_at_once(home:
         assert (await writer.propose(wait_seconds=0))["command_id"].startswith("cmd_")
 
 
+@pytest.mark.behaviour("threat.5")
 async def test_a_token_is_good_for_its_uses_and_replays_are_free(home: Home) -> None:
     home.issue("--uses", "1", "--open", "5")
     async with agent(home, "--no-worker") as writer:
@@ -49,6 +50,7 @@ async def test_a_token_that_only_asks_sees_everything_and_proposes_nothing(home:
         assert (await reader.refused("propose_publish", **ARTICLE))["code"] == "intent_not_granted"
 
 
+@pytest.mark.behaviour("threat.20")
 async def test_a_command_of_somebody_else_and_no_command_are_the_same_answer(home: Home) -> None:
     home.issue()
     async with agent(home, "--no-worker") as reader:
@@ -71,6 +73,7 @@ async def test_a_revoked_token_ends_at_the_next_call(home: Home) -> None:
         assert (await writer.refused("query_command_status"))["code"] == "revoked"
 
 
+@pytest.mark.behaviour("threat.4")
 async def test_a_token_in_an_argument_is_refused_and_revoked(home: Home) -> None:
     home.issue()
     raw = home.token.read_text().strip()
@@ -81,6 +84,7 @@ async def test_a_token_in_an_argument_is_refused_and_revoked(home: Home) -> None
         assert (await writer.refused("query_command_status"))["code"] == "revoked"
 
 
+@pytest.mark.behaviour("threat.44")
 @pytest.mark.parametrize(
     ("mode", "code"), [(0o640, "token_file_open_permissions"), (0o604, "token_file_open_permissions")]
 )
@@ -91,6 +95,7 @@ async def test_a_token_file_that_others_can_read_is_refused(home: Home, mode: in
         assert (await writer.refused("query_command_status"))["code"] == code
 
 
+@pytest.mark.behaviour("threat.44")
 async def test_a_token_file_that_is_a_link_is_refused(home: Home) -> None:
     home.issue()
     real = home.token.rename(home.token.with_name("real"))

@@ -33,6 +33,8 @@ async def subject(world: World, offered: Proposal) -> dict[str, Any]:
     return asked
 
 
+@pytest.mark.behaviour("threat.10")
+@pytest.mark.behaviour("incident.65")
 @pytest.mark.parametrize(
     ("changed", "where"),
     [
@@ -52,6 +54,8 @@ async def test_what_is_hashed_names_the_bytes_the_place_and_the_recipients(
     assert plain != other
 
 
+@pytest.mark.behaviour("threat.10")
+@pytest.mark.behaviour("incident.65")
 @pytest.mark.behaviour("law.approval")
 async def test_the_bytes_of_the_request_that_publishes_are_bound(world: World) -> None:
     one = await subject(world, proposal())
@@ -80,6 +84,8 @@ ALIASES = (
 )
 
 
+@pytest.mark.behaviour("threat.50")
+@pytest.mark.behaviour("incident.67")
 @pytest.mark.behaviour("law.four-eyes")
 async def test_nobody_approves_what_they_proposed_whatever_they_call_themselves(world: World) -> None:
     command_id = await world.until_approval()
@@ -117,6 +123,8 @@ async def test_of_two_approvers_at_the_same_moment_the_second_learns_who_was_fir
     assert world.passage.sent.count(PUBLISH) == 1
 
 
+@pytest.mark.behaviour("threat.11")
+@pytest.mark.behaviour("incident.68")
 async def test_a_used_approval_cannot_be_used_again(world: World) -> None:
     command_id = await world.until_approval()
     approval = await world.approve(command_id)

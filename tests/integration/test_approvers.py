@@ -142,6 +142,7 @@ async def test_what_was_withdrawn_is_not_approved_by_putting_its_row_back(world:
     assert (view.state, view.ending, PUBLISH in world.passage.sent) == ("COMPENSATED", "rejected", False)
 
 
+@pytest.mark.behaviour("threat.11")
 async def test_the_yes_of_one_command_is_none_for_another(world: World) -> None:
     first = await world.until_approval()
     theirs = await world.approve(first)

@@ -1,5 +1,7 @@
 """Authority is judged at every fence, from the same database, and what stops an effect stops it before it is sent."""
 
+import contextlib
+import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -76,6 +78,7 @@ async def run(world: World) -> str:
     return command_id
 
 
+@pytest.mark.behaviour("threat.15")
 @pytest.mark.behaviour("law.fence")
 @pytest.mark.parametrize("scope", REVOCATIONS)
 @pytest.mark.parametrize("step", BEFORE_PIVOT)
@@ -110,6 +113,47 @@ async def test_after_the_pivot_a_revocation_undoes_nothing_and_stops_only_what_n
     assert [row["status"] for row in world.reality().rows] == ["published"]
 
 
+FOR_THE_ARTICLE = replace(
+    PROPOSER, details=({"actions": ["propose_publish"], "resources": ["site/blog/article-0028"]},)
+)
+ELSEWHERE = {
+    "the row's site": "UPDATE commands SET site = 'shop' WHERE root_id = ?",
+    "the row's article": "UPDATE commands SET object_id = 'article-0029' WHERE root_id = ?",
+    "the plan": 'UPDATE commands SET params = replace(params, \'"article_id":"article-0028"\', '
+    '\'"article_id":"article-0029"\') WHERE root_id = ? AND parent_id IS NULL',
+}
+
+
+def aimed_elsewhere(world: World, statement: str) -> Callable[[], Awaitable[None]]:
+    async def aim() -> None:
+        with contextlib.closing(sqlite3.connect(world.database)) as other, other:
+            root_id = other.execute("SELECT root_id FROM commands WHERE parent_id IS NULL").fetchone()[0]
+            assert other.execute(statement, (root_id,)).rowcount > 0
+
+    return aim
+
+
+@pytest.mark.behaviour("threat.8")
+@pytest.mark.parametrize("statement", ELSEWHERE.values(), ids=ELSEWHERE)
+async def test_a_command_that_was_aimed_at_something_else_is_not_sent_with_our_credentials(
+    world: World, statement: str
+) -> None:
+    """Whatever led the worker there: what is about to be touched is not what the token was for."""
+    command_id = await world.accepted(proposer=FOR_THE_ARTICLE)
+    await aimed_elsewhere(world, statement)()
+    view = await world.settle(command_id)
+    assert world.passage.sent == []
+    assert (view.state, (await world.saga(command_id)).root.error_code) == ("FAILED", "out_of_scope")
+
+
+@pytest.mark.behaviour("threat.8")
+async def test_what_the_token_was_for_is_done(world: World) -> None:
+    command_id = await world.until_approval(proposer=FOR_THE_ARTICLE)
+    await world.approve(command_id)
+    assert (await world.settle(command_id)).live
+
+
+@pytest.mark.behaviour("incident.72")
 @pytest.mark.behaviour("law.freeze")
 @pytest.mark.parametrize("step", EVERY_STEP)
 @pytest.mark.parametrize("scope", [*HOLDS, "freeze:system"])

@@ -73,6 +73,7 @@ async def test_a_title_arrives_everywhere_as_it_was_written_under_an_address_tha
         assert "&amp;" not in str(outside)
 
 
+@pytest.mark.behaviour("threat.19")
 @pytest.mark.behaviour("law.conflict")
 @pytest.mark.parametrize(
     ("changed", "field"),
@@ -222,6 +223,8 @@ async def test_versions_that_are_not_above_what_is_live_or_pending_are_refused(w
     assert (stale.code, stale.limit, stale.actual) == ("stale_version", 4, 3)
 
 
+@pytest.mark.behaviour("threat.6")
+@pytest.mark.behaviour("threat.18")
 async def test_two_tenants_with_the_same_article_do_not_meet(world: World) -> None:
     ours = await world.accepted()
     theirs = await world.accepted(proposal(site="shop"), replace(PROPOSER, tenant="other"))
@@ -234,6 +237,7 @@ async def test_two_tenants_with_the_same_article_do_not_meet(world: World) -> No
     assert len(world.reality().posts) == 2
 
 
+@pytest.mark.behaviour("incident.72")
 async def test_a_replay_is_answered_during_a_freeze_and_a_new_intent_is_not(world: World) -> None:
     command_id = await world.accepted()
     await world.restrict("freeze:all")

@@ -33,6 +33,7 @@ async def message_of(world: World, command_id: str) -> str:
     return str((await world.step(command_id, "SEND_NOTIFICATION")).external_resource_id)
 
 
+@pytest.mark.behaviour("incident.76")
 @pytest.mark.behaviour("inbox.once")
 async def test_a_fact_against_an_ending_asks_a_person_once_and_changes_nothing(world: World) -> None:
     command_id = await world.published()

@@ -119,6 +119,7 @@ class Held:
         pass
 
 
+@pytest.mark.behaviour("threat.29")
 @pytest.mark.behaviour("pace.bulkhead")
 async def test_a_system_that_hangs_delays_no_command_for_another_and_is_not_flooded(tmp_path: Path) -> None:
     store, clock, ids = open_store(tmp_path / "journal.db"), MovableClock(), CountedIds()

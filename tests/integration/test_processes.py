@@ -114,6 +114,8 @@ async def test_two_gateway_processes_give_the_same_intent_the_same_command_every
     assert (roots, drafts, uses) == (ROUNDS, ROUNDS, ROUNDS)
 
 
+@pytest.mark.behaviour("threat.5")
+@pytest.mark.behaviour("threat.17")
 @pytest.mark.behaviour("token.uses")
 async def test_a_token_for_one_use_is_accepted_once_by_eight_processes_with_two_hundred_calls_each(
     tmp_path: Path,
@@ -147,6 +149,8 @@ async def call(home: Path, token: Path, name: str = "propose_publish", **argumen
     return answer.result.model_dump(mode="json", exclude_none=True)
 
 
+@pytest.mark.behaviour("threat.18")
+@pytest.mark.behaviour("threat.20")
 async def test_another_agent_learns_that_it_is_proposed_and_nothing_else(home: Path) -> None:
     writer, stranger = await issued(home, "writer"), await issued(home, "stranger")
     mine = await call(home, writer)
@@ -159,6 +163,7 @@ async def test_another_agent_learns_that_it_is_proposed_and_nothing_else(home: P
     assert hidden["code"] == "command_not_found"
 
 
+@pytest.mark.behaviour("threat.19")
 async def test_a_conflict_names_the_field_and_to_a_stranger_no_command(home: Path) -> None:
     writer, stranger = await issued(home, "writer", "--uses", "5"), await issued(home, "stranger")
     mine = await call(home, writer)

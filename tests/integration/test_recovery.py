@@ -86,6 +86,7 @@ async def test_of_many_purges_only_the_one_that_failed_is_made_again(tmp_path: P
         assert world.passage.sent.count(PURGE) == 4
 
 
+@pytest.mark.behaviour("threat.16")
 async def test_two_workers_on_one_journal_drive_each_saga_once(world: World) -> None:
     async with world.another() as second:
         stop = asyncio.Event()
@@ -161,6 +162,7 @@ async def test_a_message_leaves_only_after_the_journal_would_be_missed_if_it_wer
         assert noted >= conn.execute(fenced).fetchone()[0]
 
 
+@pytest.mark.behaviour("threat.45")
 async def test_a_restored_journal_adopts_what_was_published_after_the_backup(world: World) -> None:
     command_id = await world.until_approval()
     await world.approve(command_id)
@@ -307,6 +309,7 @@ async def test_putting_a_history_in_doubt_twice_is_putting_it_in_doubt(world: Wo
     assert world.passage.sent == [CREATE, STAGE]
 
 
+@pytest.mark.behaviour("threat.45")
 async def test_a_copied_home_is_put_in_doubt_when_it_is_opened_and_the_original_is_not(tmp_path: Path) -> None:
     home, clock = tmp_path / "home", SystemClock()
     await asyncio.to_thread(create_home, home, clock=clock, ids=Ulids(), tenant="acme", operator="olivia")

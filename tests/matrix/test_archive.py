@@ -60,6 +60,7 @@ async def test_what_is_rejected_is_asked_for_no_more_and_its_branch_is_gone(tmp_
         assert scene.lies == []
 
 
+@pytest.mark.behaviour("incident.66")
 async def test_a_version_that_somebody_pushed_to_is_left_to_a_person_and_the_rest_is_undone(tmp_path: Path) -> None:
     async with staged(tmp_path / "home") as scene, scene.working():
         command_id = await scene.propose()

@@ -10,6 +10,7 @@ from tests.matrix.interruptions import PLACES, SAMPLE, TABLE, Cell, Outcome, cel
 ROWS = [pytest.param(*row, id=f"{row[0]}{', update' if row[1] else ''}") for row in SAMPLE]
 
 
+@pytest.mark.behaviour("incident.64")
 @pytest.mark.behaviour("interruption.right-outcome")
 @pytest.mark.parametrize(("interruption", "over"), ROWS)
 async def test_whatever_comes_right_before_a_fence_has_its_outcome_and_no_other(
@@ -22,6 +23,7 @@ async def test_whatever_comes_right_before_a_fence_has_its_outcome_and_no_other(
     assert {cell.name: wrong for cell, wrong in found.items() if wrong} == {}
 
 
+@pytest.mark.behaviour("incident.64")
 def test_the_sample_holds_every_interruption_every_step_and_gate_and_every_outcome() -> None:
     sample = [Cell(interruption=name, place=place, over=over) for (name, over), row in SAMPLE.items() for place in row]
     assert {cell.interruption for cell in sample} == set(TABLE)

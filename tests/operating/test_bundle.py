@@ -62,6 +62,7 @@ async def troubled(world: World, office: Desk) -> str:
     return command_id
 
 
+@pytest.mark.behaviour("incident.73")
 @pytest.mark.behaviour("bundle.clean")
 @pytest.mark.parametrize("verb", ["status", "why", "journal"])
 async def test_no_secret_and_no_content_is_in_a_bundle(

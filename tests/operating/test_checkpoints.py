@@ -124,6 +124,7 @@ def put_back(old: Path, database: Path) -> None:
     shutil.copy(old, database)
 
 
+@pytest.mark.behaviour("threat.26")
 @pytest.mark.behaviour("journal.tampering")
 @pytest.mark.parametrize(
     ("tamper", "chains_notice", "kind"),
@@ -147,6 +148,7 @@ async def test_whatever_is_done_to_the_file_shows(
     assert (await kept.office.asks("verify", as_json=False)).code == 1
 
 
+@pytest.mark.behaviour("threat.45")
 @pytest.mark.behaviour("journal.replayed-backup")
 async def test_a_backup_that_is_put_back_shows_although_it_grows_again(world: World, office: Desk) -> None:
     office.rewrite("[site.blog]\n", CONFIGURED)
@@ -213,6 +215,7 @@ async def test_a_copy_kept_elsewhere_is_what_counts(kept: Kept, tmp_path: Path) 
     assert refused.document["checkpoints"]["unreadable"] == 1
 
 
+@pytest.mark.behaviour("threat.27")
 async def test_two_histories_under_one_key_are_told_apart_by_their_checkpoints(kept: Kept, tmp_path: Path) -> None:
     """Each is whole and signed; whoever holds what was signed over both sees that they are not one journal."""
     first, second = kept.office, Desk(tmp_path / "second")

@@ -149,6 +149,7 @@ def _journal_from_the_future(home: Path) -> None:
     database.close()
 
 
+@pytest.mark.behaviour("threat.44")
 @pytest.mark.parametrize(
     ("plant", "code"),
     [
@@ -295,6 +296,7 @@ async def test_work_that_nobody_does_is_told(world: World, office: Desk) -> None
     assert "remit worker" in symptom["fix"]
 
 
+@pytest.mark.behaviour("threat.47")
 @pytest.mark.behaviour("issuer.stolen-key")
 async def test_a_token_that_the_issuer_never_noted_is_an_alarm(world: World, office: Desk) -> None:
     """Signed by the very key, taken by the gateway: only the issuer's own notes tell it from the others."""

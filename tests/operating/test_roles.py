@@ -86,6 +86,8 @@ async def test_who_may_not_approve_approves_nothing_and_who_may_does(world: Worl
     assert (await world.settle(command_id)).live
 
 
+@pytest.mark.behaviour("threat.50")
+@pytest.mark.behaviour("incident.67")
 async def test_the_one_key_under_the_name_of_another_and_an_alias_of_the_agent_approve_nothing(
     world: World, office: Desk
 ) -> None:
@@ -101,6 +103,7 @@ async def test_the_one_key_under_the_name_of_another_and_an_alias_of_the_agent_a
     assert (await world.view(command_id)).approval.state == "PENDING"
 
 
+@pytest.mark.behaviour("threat.50")
 def test_at_high_risk_a_decision_needs_somebody_else_who_approves(desk: Desk) -> None:
     high = ("decision", "open", "--agent", "writer", "--risk", "high", "--operator", OPERATOR)
     assert (desk.remit(*high).error, desk.remit("decision", "ls").document["decisions"]) == ("nobody_else_approves", [])
@@ -129,6 +132,7 @@ def test_a_role_that_does_not_exist_is_named(desk: Desk) -> None:
     assert {role.value for role in Role} == set(ALL)
 
 
+@pytest.mark.behaviour("threat.37")
 @pytest.mark.behaviour("operator.proven")
 def test_a_name_is_no_proof_without_its_key_no_verb_does_anything(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

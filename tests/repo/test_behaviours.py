@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tests.behaviours import BEHAVIOURS
 from tests.repo.tree import dotted, modules, parsed
+from tests.threats import INCIDENTS, NOT_HERE, THREATS, THREATS_COUNT
 
 
 def marked(tree: ast.AST) -> Iterator[str]:
@@ -25,8 +26,17 @@ def test_every_required_behaviour_is_shown_by_a_test() -> None:
     assert set(BEHAVIOURS) - shown() == set()
 
 
+def test_every_threat_is_shown_by_a_test_or_has_its_reason() -> None:
+    numbered = {f"threat.{number}" for number in range(1, THREATS_COUNT + 1)}
+    assert set(THREATS) | set(NOT_HERE) == numbered | {f"incident.{number}" for number in INCIDENTS}
+    assert set(THREATS) & set(NOT_HERE) == set()
+    assert set(THREATS) - shown() == set()
+    for name, sentence in (*THREATS.items(), *NOT_HERE.items()):
+        assert re.fullmatch(r"[A-Z].{20,}\.", sentence), name
+
+
 def test_every_marked_behaviour_is_in_the_manifest() -> None:
-    assert shown() - set(BEHAVIOURS) == set()
+    assert shown() - set(BEHAVIOURS) - set(THREATS) == set()
 
 
 def test_a_mark_is_seen_wherever_it_stands() -> None:

@@ -42,6 +42,7 @@ def test_documents_name_only_targets_that_exist(document: str) -> None:
     assert named | set(re.findall(r"`make ([a-z]+)", text(document))) <= targets()
 
 
+@pytest.mark.behaviour("threat.48")
 def test_each_declared_dependency_is_locked() -> None:
     project = tomllib.loads(text("pyproject.toml"))
     declared = project["project"]["dependencies"]

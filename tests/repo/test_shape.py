@@ -107,3 +107,29 @@ def test_test_names_are_sentences_and_tests_do_not_sleep() -> None:
     assert [found for found in names if found[1].count("_") < 3] == []
     calls = [(path, node) for path in tests for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
     assert [f"{path}:{node.lineno}" for path, node in calls if dotted(node.func) == "time.sleep"] == []
+
+
+SENDING: Final = {
+    "prepared.send": {
+        "execution/performer.py": "the one sender of the engine",
+        "server/alerting.py": "tells people about questions, and touches nothing that is published",
+    },
+    "env.performer.send": {"execution/attempting.py": "after its fence"},
+}
+
+
+@pytest.mark.behaviour("incident.64")
+def test_nothing_is_sent_but_by_the_one_function_that_commits_a_fence_first() -> None:
+    """So a new system is under it too, whatever its adapter can do."""
+    for name, allowed in SENDING.items():
+        calls = {path for path in modules(*PRODUCT) for found in called(parsed(path)) if found == name}
+        assert {path for path in calls if not path.startswith("execution/simulation/")} == set(allowed), name
+    attempting = {node.name: list(called(node)) for node in functions("execution/attempting.py")}
+    (sender,) = [calls for calls in attempting.values() if "env.performer.send" in calls]
+    assert "_fence" in sender[: sender.index("env.performer.send")]
+
+
+def called(tree: ast.AST) -> Iterator[str]:
+    """What is called, in the order in which it stands."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    yield from (dotted(node.func) or "" for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)))

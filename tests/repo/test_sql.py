@@ -54,6 +54,7 @@ def test_no_sql_outside_the_store_and_the_database_adapter() -> None:
     assert {path: lines for path in elsewhere if (lines := list(sql_strings(parsed(path))))} == {}
 
 
+@pytest.mark.behaviour("threat.38")
 def test_no_value_is_pasted_into_a_statement() -> None:
     assert {path: lines for path in modules(*PRODUCT) if (lines := list(pasted_sql(parsed(path))))} == {}
 

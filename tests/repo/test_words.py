@@ -36,6 +36,7 @@ def test_no_file_speaks_of_the_place_where_it_was_written() -> None:
     ] == []
 
 
+@pytest.mark.behaviour("threat.48")
 @pytest.mark.parametrize("path", LOCKS)
 def test_a_lock_pins_by_hash_and_names_no_address(path: str) -> None:
     pins = [line for line in text(path).splitlines() if not line.startswith((" ", "#"))]

@@ -49,6 +49,8 @@ def test_the_corpus_is_as_wide_as_it_claims() -> None:
     assert len({row.name for row in CORPUS}) == len(CORPUS)
 
 
+@pytest.mark.behaviour("threat.33")
+@pytest.mark.behaviour("threat.40")
 @pytest.mark.behaviour("http.hostile")
 @pytest.mark.parametrize("row", CORPUS, ids=[row.name for row in CORPUS])
 def test_a_hostile_request_is_refused_with_its_code(gateway: Reachable, token: str, other: str, row: Row) -> None:
@@ -131,6 +133,7 @@ def test_nobody_unproven_makes_the_server_read_a_body(gateway: Reachable) -> Non
     assert gateway.send(raw, within_s=ANSWER_MAX_S).status == 401
 
 
+@pytest.mark.behaviour("threat.51")
 def test_refusals_of_strangers_do_not_fill_the_journal(home: Home, gateway: Reachable) -> None:
     def filed() -> int:
         with contextlib.closing(sqlite3.connect(home.path / "remit.db")) as conn:

@@ -21,6 +21,9 @@ def by_name(case: HostileToken) -> str:
     return case.name[:60]
 
 
+@pytest.mark.behaviour("threat.7")
+@pytest.mark.behaviour("threat.30")
+@pytest.mark.behaviour("threat.38")
 @pytest.mark.behaviour("token.hostile")
 @pytest.mark.parametrize("case", CASES, ids=by_name)
 def test_a_hostile_token_is_refused_with_its_code_and_without_echo(case: HostileToken) -> None:
@@ -51,6 +54,7 @@ def test_the_token_all_cases_deviate_from_is_accepted(raw: str) -> None:
     assert capability.claims.jti == JTI
 
 
+@pytest.mark.behaviour("incident.74")
 @pytest.mark.parametrize(
     ("changes", "accepted"),
     [
@@ -73,6 +77,7 @@ def test_times_are_accepted_up_to_their_last_second(changes: dict[str, int], acc
             verifier().verify(raw, NOW_S)
 
 
+@pytest.mark.behaviour("incident.74")
 def test_a_clock_that_runs_ahead_is_named_with_both_times() -> None:
     raw = token(claims(iat=NOW_S + 300, nbf=NOW_S, exp=NOW_S + 900))
     with pytest.raises(ClockSkewError) as refused:
@@ -81,6 +86,8 @@ def test_a_clock_that_runs_ahead_is_named_with_both_times() -> None:
     assert str(NOW_S + 300) in str(refused.value)
 
 
+@pytest.mark.behaviour("threat.6")
+@pytest.mark.behaviour("threat.7")
 def test_a_gateway_believes_only_tokens_made_for_it() -> None:
     for changed in ({"issuer": "https://x"}, {"audience": "https://x"}, {"tenant": "x"}):
         with pytest.raises(CredentialError):
@@ -110,6 +117,7 @@ def test_a_signature_has_one_form_even_if_the_library_below_accepted_another(
     assert is_canonical_signature(algorithm, b"\x01" * 32 + scalar) is canonical
 
 
+@pytest.mark.behaviour("threat.9")
 def test_a_capability_keeps_no_text_of_its_token() -> None:
     raw = token()
     shown = repr(verifier().verify(raw, NOW_S))

@@ -49,6 +49,7 @@ def test_html_and_blocks_pass_through_byte_for_byte(name: str) -> None:
     assert render(given_bytes, name).html.encode() == given_bytes
 
 
+@pytest.mark.behaviour("threat.22")
 @pytest.mark.parametrize(
     ("raw", "removed"),
     [
@@ -99,6 +100,7 @@ def test_a_mebibyte_of_prose_is_cheap() -> None:
     assert cost(prose * (1_048_576 // len(prose))) < COST_MAX / 10
 
 
+@pytest.mark.behaviour("threat.22")
 def test_structured_data_cannot_end_its_own_element() -> None:
     made = with_structured_data("<p>x</p>", {"name": "</script><script>alert(1)&"}, "html")
     assert made.count("</script>") == 1
@@ -169,6 +171,7 @@ def test_what_a_site_would_rename_is_no_slug(text: str) -> None:
     assert not is_slug(text)
 
 
+@pytest.mark.behaviour("threat.42")
 @pytest.mark.parametrize(
     ("char", "kind"),
     [
@@ -219,5 +222,6 @@ def test_bytes_smuggled_in_selectors_after_an_emoji_are_found() -> None:
     assert len(suspicious_characters("😀\ufe0f\ufe0e\ufe01\U000e0120")) == 3
 
 
+@pytest.mark.behaviour("threat.42")
 def test_tag_characters_outside_a_known_flag_are_found() -> None:
     assert len(suspicious_characters("🏴\U000e0069\U000e0067\U000e006e\U000e007f")) == 4

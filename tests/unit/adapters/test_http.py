@@ -138,6 +138,10 @@ async def endless(server: RawServer, reader: asyncio.StreamReader, writer: async
         await writer.drain()
 
 
+@pytest.mark.behaviour("threat.28")
+@pytest.mark.behaviour("threat.29")
+@pytest.mark.behaviour("threat.30")
+@pytest.mark.behaviour("threat.40")
 @pytest.mark.parametrize(
     ("behaviour", "code"),
     [
@@ -277,6 +281,7 @@ def test_an_address_that_would_leak_credentials_is_refused(url: str) -> None:
         system(url)
 
 
+@pytest.mark.behaviour("threat.32")
 def test_an_unreadable_answer_carries_no_text_of_it() -> None:
     with pytest.raises(Unreadable) as caught:
         parse_object(b"<canary-secret>")

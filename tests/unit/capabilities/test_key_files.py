@@ -216,6 +216,7 @@ REFUSED_KEYS: list[tuple[str, dict[str, Any], KeyFileCode]] = [
 ]
 
 
+@pytest.mark.behaviour("threat.46")
 @pytest.mark.parametrize(("key", "code"), [case[1:] for case in REFUSED_KEYS], ids=[case[0] for case in REFUSED_KEYS])
 def test_a_set_with_one_bad_key_is_refused_whole(key: dict[str, Any], code: KeyFileCode) -> None:
     raw = json.dumps({"keys": [EC_JWK | {"kid": "good"}, key]}).encode()
@@ -265,6 +266,7 @@ def test_a_key_source_follows_its_file_and_keeps_the_old_set_while_the_new_one_i
     assert source.problem is None
 
 
+@pytest.mark.behaviour("threat.46")
 def test_a_key_source_keeps_the_old_set_when_the_file_becomes_writable_by_others(tmp_path: Path) -> None:
     path = tmp_path / "jwks.json"
     write_key_set(path, KEYS)

@@ -156,6 +156,7 @@ def test_no_text_whatever_makes_matching_fail_or_match_itself_when_malformed(pat
         assert is_resource(resource)
 
 
+@pytest.mark.behaviour("threat.41")
 def test_matching_a_hostile_pattern_costs_no_more_than_its_length() -> None:
     assert not matches("(a+)+$" * 10_000, "a" * 64)
     assert not matches("a/" * 1_000_000, "a")

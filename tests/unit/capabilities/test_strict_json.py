@@ -104,6 +104,7 @@ def test_more_values_than_wanted_are_refused_before_any_is_made(unit: bytes) -> 
             loads(listed(count), bytes_max=4_000_000, values_max=most)
 
 
+@pytest.mark.behaviour("threat.30")
 @pytest.mark.parametrize("unit", [b'"', b'\\"', b"[", b"]", b'"\\', b"{", b'"a\\"'])
 def test_a_megabyte_made_to_slow_the_depth_check_is_refused_in_bounded_time(unit: bytes) -> None:
     began = time.process_time()

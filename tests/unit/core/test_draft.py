@@ -65,6 +65,8 @@ FENCE = Fence(
     request_digest="d",
     policy_hash="p",
     now_ms=5,
+    action="propose_publish",
+    resources=("site/blog/article-1",),
 )
 
 

@@ -45,6 +45,7 @@ def test_planning_the_same_twice_gives_the_same_plan() -> None:
     assert planned(notify=["team"]) == planned(notify=["team"])
 
 
+@pytest.mark.behaviour("incident.65")
 @pytest.mark.parametrize(
     "change",
     [

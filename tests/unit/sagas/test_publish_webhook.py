@@ -45,6 +45,7 @@ async def test_a_time_that_the_site_did_not_tell_is_left_out(time: str | None) -
     assert (await sent(world)).at == ""
 
 
+@pytest.mark.behaviour("incident.76")
 async def test_every_try_carries_the_same_id_and_a_repetition_another() -> None:
     world = told()
     event = await sent(world)

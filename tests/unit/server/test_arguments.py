@@ -19,6 +19,8 @@ def refusal_of(**changes: Any) -> Refusal:
     return caught.value.refusal
 
 
+@pytest.mark.behaviour("threat.39")
+@pytest.mark.behaviour("threat.42")
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -52,6 +54,9 @@ def refusal_of(**changes: Any) -> Refusal:
         ({"publish_at": "tomorrow"}, "publish_at"),
         ({"repeat_of": "cmd_x"}, "repeat_of"),
         ({"payload_ref": "artifact://../x"}, "payload_ref"),
+        ({"payload_ref": "artifact://%2e%2e/x"}, "payload_ref"),
+        ({"payload_ref": "artifact:///etc/passwd"}, "payload_ref"),
+        ({"payload_ref": "artifact://a/x\x00"}, "payload_ref"),
         ({"wait_seconds": 21}, "wait_seconds"),
         ({"wait_seconds": 10**400}, "wait_seconds"),
     ],

@@ -38,6 +38,7 @@ def test_a_folded_line_is_not_the_same_as_several_lines() -> None:
     assert unified(PROSE, several, NAMES) != []
 
 
+@pytest.mark.behaviour("threat.3")
 @pytest.mark.parametrize("end", ["\u2028", "\x85", "\x0c", "\r"])
 def test_only_a_newline_ends_a_line(end: str) -> None:
     assert f"+a<U+{ord(end):04X}>b" in unified("a\nb", f"a{end}b", NAMES)

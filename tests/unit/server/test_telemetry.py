@@ -27,6 +27,7 @@ def logged() -> Iterator[tuple[logging.Logger, io.StringIO, JsonFormatter]]:
 Logged = tuple[logging.Logger, io.StringIO, JsonFormatter]
 
 
+@pytest.mark.behaviour("threat.25")
 def test_a_token_in_a_message_is_taken_out(logged: Logged) -> None:
     logger, stream, _ = logged
     logger.warning("got %s", TOKEN)
@@ -40,6 +41,7 @@ def test_a_registered_secret_never_shows_in_message_or_fields(logged: Logged) ->
     assert "hunter2" not in stream.getvalue()
 
 
+@pytest.mark.behaviour("threat.24")
 def test_a_line_break_cannot_forge_a_second_line(logged: Logged) -> None:
     logger, stream, _ = logged
     logger.warning('x\n{"level": "info"}\u2028\u202e')
@@ -48,6 +50,7 @@ def test_a_line_break_cannot_forge_a_second_line(logged: Logged) -> None:
     assert line.isascii()
 
 
+@pytest.mark.behaviour("threat.25")
 def test_a_traceback_names_places_and_not_the_data(logged: Logged) -> None:
     logger, stream, _ = logged
     try:

@@ -91,7 +91,7 @@ def opened(root: str, *, steps: int = 1, locks: tuple[str, ...] = (), **columns:
     return unit, draft.committed()
 
 
-def grant(root: str, *, until_ms: int = LATER) -> Grant:
+def grant(root: str, *, until_ms: int = LATER, details: str = "[]") -> Grant:
     """The authority of a root."""
     return Grant(
         root_id=root,
@@ -102,7 +102,7 @@ def grant(root: str, *, until_ms: int = LATER) -> Grant:
         client_id="desk",
         decision_id="dec_1",
         tenant="acme",
-        details="[]",
+        details=details,
         details_hash=DIGEST,
         policy_hash=POLICY,
         grant_until_ms=until_ms,
@@ -111,13 +111,13 @@ def grant(root: str, *, until_ms: int = LATER) -> Grant:
     )
 
 
-async def accept(store: Store, root: str, *, until_ms: int = LATER, **opening: Any) -> Saga:
+async def accept(store: Store, root: str, *, until_ms: int = LATER, details: str = "[]", **opening: Any) -> Saga:
     """A stored saga with its grant."""
     unit, saga = opened(root, **opening)
 
     def work(conn: Connection) -> None:
         apply_unit(conn, unit)
-        authority.put_grant(conn, grant(root, until_ms=until_ms))
+        authority.put_grant(conn, grant(root, until_ms=until_ms, details=details))
 
     await store.transact(work)
     return saga
@@ -157,6 +157,8 @@ def fenced(saga: Saga, **changes: Any) -> Unit:
         "request_digest": DIGEST,
         "policy_hash": POLICY,
         "now_ms": NOW,
+        "action": "propose_publish",
+        "resources": ("site/blog/article-1",),
     }
     draft.fence = Fence(**{**values, **changes})
     return draft.unit()

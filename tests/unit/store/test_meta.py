@@ -7,6 +7,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from execution.store import meta
 from execution.store.executors import InlineExecutor
 from execution.store.opening import open_store
@@ -71,6 +73,7 @@ def test_a_backup_written_into_the_same_file_is_noticed(database: Path) -> None:
     assert asyncio.run(_start(database, 3)).changed
 
 
+@pytest.mark.behaviour("threat.45")
 def test_a_backup_of_both_files_put_back_over_them_is_noticed(database: Path) -> None:
     side = database.with_name("journal.db.incarnation")
     asyncio.run(_start(database, 1, "cmd_a"))

@@ -19,6 +19,7 @@ from execution.store.opening import open_store
 from tests.unit.store.building import accept, stored
 
 
+@pytest.mark.behaviour("threat.44")
 async def test_a_new_database_is_its_owners_alone(database: Path) -> None:
     store = open_store(database)
     await accept(store, "cmd_a")
