@@ -16,7 +16,8 @@ _FIELD: Final = "authorization_details"
 def narrowed(widest: TokenRequest, asked: Details) -> TokenRequest:
     """The request with nothing in it that `asked` does not name. Raises IssueError(outside_decision, invalid_request).
 
-    Whether the queries are allowed is the issuer's own question, as for every token.
+    Who asks only to propose may still ask about the agent's own commands, within the limits of `widest`: nobody should
+    propose what they cannot follow. Whether the queries are allowed is the issuer's own question, as for every token.
     """
     writes = [detail for detail in asked if detail.intent is not Intent.QUERY]
     queries = next((detail for detail in asked if detail.intent is Intent.QUERY), None)

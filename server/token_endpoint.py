@@ -26,7 +26,7 @@ from starlette.types import ASGIApp
 from capabilities import strict_json
 from capabilities.assertion import Assertion, AssertionVerifier
 from capabilities.details import Intent, parse_details
-from capabilities.errors import CredentialError, IssueError, KeyFileError
+from capabilities.errors import CredentialError, IssueCode, IssueError, KeyFileError
 from capabilities.issuer import TokenRequest
 from capabilities.keys import VerificationKey, load_client_key
 from capabilities.narrowing import narrowed
@@ -35,9 +35,11 @@ from execution.store import authority
 from execution.store.errors import StoreError
 from server import issuing
 from server.app import Installation
-from server.config import Config, ConfigError
+from server.config import Config, ConfigError, load_config
 from server.errors import Refusal
+from server.gateway import QueryRates
 from server.http_door import Guard, HttpRefused, answering, document, only
+from server.settings import ClientSection
 
 CLIENT_PREFIX: Final = "client:"
 METADATA_PATH: Final = "/.well-known/oauth-authorization-server"
@@ -47,6 +49,9 @@ AUTHORIZE_PATH: Final = "/authorize"
 BODY_BYTES_MAX: Final = 16_384
 BODY_S_MAX: Final = 10.0
 FIELDS_MAX: Final = 16
+REQUESTS_MAX: Final = 300
+"""How many requests of one proven client are answered in a quarter of an hour: a program that runs in circles must not
+spend its decision's budget in a minute."""
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 FORM: Final = "application/x-www-form-urlencoded"
 TYPES: Final = tuple(intent.urn for intent in (Intent.PUBLISH, Intent.QUERY))
@@ -56,11 +61,13 @@ log = logging.getLogger("remit.issuer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused(Exception):
-    """No token. error: of RFC 6749 §5.2, RFC 8707 §2 or RFC 9396 §5. code: ours."""
+    """No token. error: of RFC 6749 §5.2, RFC 8707 §2, RFC 9396 §5 or RFC 8628 §3.5. code: ours. again_s: seconds until
+    it may be asked again."""
 
     error: str
     code: str
     status: int = 400
+    again_s: float = 0.0
 
 
 def resource_metadata(config: Config) -> Mapping[str, Any]:
@@ -119,17 +126,21 @@ def issuer_app(at: Installation, guard: Guard) -> ASGIApp:
 
 
 class Endpoint:
-    """From a request to a token, or to a reason."""
+    """From a request to a token, or to a reason.
+
+    Who is registered is read anew for each request: who was taken out of the configuration gets nothing more.
+    """
 
     def __init__(self, at: Installation) -> None:
         self._at = at
-        settings = at.config.settings
-        self._verifier = AssertionVerifier(clients=keys_of(at.config), issuer=settings.token_endpoint.url())
+        self._rates = QueryRates(at.clock)
+        keys_of(at.config)
 
     async def __call__(self, request: Request) -> Response:
         """One answer; it is nobody's to keep."""
         try:
-            return document(200, await self._issued(await _form(request)), {"Pragma": "no-cache"})
+            form = await _form(request)
+            return document(200, await self._issued(load_config(self._at.config.home), form), {"Pragma": "no-cache"})
         except Refused as error:
             log.info("no token: %s, %s", error.error, error.code)
             return _refusal(error)
@@ -137,15 +148,18 @@ class Endpoint:
             log.error("no token can be issued: %s", error)
             return _refusal(Refused(error="temporarily_unavailable", code="unavailable", status=503))
 
-    async def _issued(self, form: Mapping[str, str]) -> Mapping[str, Any]:
+    async def _issued(self, config: Config, form: Mapping[str, str]) -> Mapping[str, Any]:
         if form.get("grant_type") != "client_credentials":
             raise Refused(error="unsupported_grant_type", code="unsupported_grant_type")
-        assertion = self._authenticated(form)
-        if form.get("resource") != self._at.config.settings.gateway.audience:
+        assertion = self._authenticated(config, form)
+        again_s = self._rates.take(assertion.client_id, REQUESTS_MAX)
+        if again_s > 0:
+            raise Refused(error="slow_down", code="rate_limited", status=429, again_s=again_s)
+        if form.get("resource") != config.settings.gateway.audience:
             raise Refused(error="invalid_target", code="wrong_audience")
         if form.get("scope", ""):
             raise Refused(error="invalid_scope", code="scope_not_supported")
-        decision, widest = await self._widest(assertion)
+        decision, widest = await self._widest(config.settings.client, assertion)
         request = self._asked(widest, form.get("authorization_details"))
         once = partial(
             authority.use_token,
@@ -160,7 +174,9 @@ class Endpoint:
         except issuing.AskedTwice:
             raise _unproven("assertion_used") from None
         except IssueError as error:
-            raise Refused(error="unauthorized_client", code=error.code) from None
+            asked_badly = error.code is IssueCode.INVALID_REQUEST and "authorization_details" in form
+            name = "invalid_authorization_details" if asked_badly else "unauthorized_client"
+            raise Refused(error=name, code=error.code) from None
         return {
             "access_token": raw,
             "token_type": "Bearer",
@@ -168,20 +184,23 @@ class Endpoint:
             "authorization_details": [detail.to_json() for detail in claims.details],
         }
 
-    def _authenticated(self, form: Mapping[str, str]) -> Assertion:
+    def _authenticated(self, config: Config, form: Mapping[str, str]) -> Assertion:
         if form.get("client_assertion_type") != ASSERTION_TYPE or "client_secret" in form:
             raise _unproven("private_key_jwt_required")
+        verifier = AssertionVerifier(clients=keys_of(config), issuer=config.settings.token_endpoint.url())
         try:
-            assertion = self._verifier.verify(form.get("client_assertion", ""), self._at.clock.now_ms() // 1000)
+            assertion = verifier.verify(form.get("client_assertion", ""), self._at.clock.now_ms() // 1000)
         except CredentialError as error:
             raise _unproven(error.code) from None
         if form.get("client_id", assertion.client_id) != assertion.client_id:
             raise _unproven("wrong_client")
         return assertion
 
-    async def _widest(self, assertion: Assertion) -> tuple[authority.Decision, TokenRequest]:
+    async def _widest(
+        self, clients: Mapping[str, ClientSection], assertion: Assertion
+    ) -> tuple[authority.Decision, TokenRequest]:
         """The decision under which the client acts, and the most that one token of it may be."""
-        section = self._at.config.settings.client[assertion.client_id.removeprefix(CLIENT_PREFIX)]
+        section = clients[assertion.client_id.removeprefix(CLIENT_PREFIX)]
         decision = await self._at.store.read(lambda conn: authority.find_decision(conn, section.decision))
         if decision is None:
             raise Refused(error="unauthorized_client", code="decision_not_found")
@@ -246,6 +265,8 @@ def _unproven(code: str) -> Refused:
 
 def _refusal(error: Refused) -> Response:
     headers = {"WWW-Authenticate": "private_key_jwt"} if error.status == 401 else {}
+    if error.again_s:
+        headers["Retry-After"] = str(int(error.again_s))
     return document(error.status, {"error": error.error, "error_description": error.code}, headers)
 
 

@@ -29,6 +29,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
+from server.token_endpoint import REQUESTS_MAX
 from tests.e2e.http_world import ANSWER_MAX_S, Reachable, Received, Request, calling, listening, reachable, tool_call
 from tests.e2e.world import REMIT, Agent, Home
 
@@ -233,6 +234,7 @@ def test_what_is_asked_for_narrows_the_token_and_never_widens_it(program: Progra
         "more open": details(limits={"max_uses": 1, "max_bytes": 1_000, "max_open_commands": 2}),
         "no approval": details(constraints={}),
         "repeat": details(constraints={"approval": "human:1", "repeat": True}),
+        "until a time that is over": details(constraints={"approval": "human:1", "effect_not_after": 1_700_000_000}),
         "another gateway": details(locations=["https://elsewhere.example/mcp"]),
         "another intent": details(type="urn:remit:intent:order:1", actions=["propose_order"]),
         "an unknown member": details(more=1),
@@ -243,7 +245,8 @@ def test_what_is_asked_for_narrows_the_token_and_never_widens_it(program: Progra
     for name, asked in wider.items():
         told = program.ask(authorization_details=asked)
         assert told.status == 400, name
-        assert told.document["error"] in ("invalid_authorization_details", "unauthorized_client"), name
+        expected = "unauthorized_client" if name == "everybody's commands" else "invalid_authorization_details"
+        assert told.document["error"] == expected, name
     assert program.issued() == before + 1
 
 
@@ -426,6 +429,32 @@ def test_a_closed_decision_and_a_revoked_client_get_no_token(tmp_path: Path) -> 
         closed = program.ask()
         assert (closed.status, closed.document["error_description"]) == (400, "decision_closed")
         assert program.issued() == 1
+
+
+@pytest.mark.behaviour("unattended.decision")
+def test_a_client_that_was_taken_out_of_the_configuration_gets_no_token_from_then_on(tmp_path: Path) -> None:
+    with unattended(tmp_path, Ed25519PrivateKey.generate()) as program:
+        file = program.home.path / "remit.toml"
+        whole = file.read_text()
+        file.write_text(whole.replace("[client.nightly]", "[client.daily]"))
+        told = program.ask()
+        assert (told.status, told.document["error_description"]) == (401, "unknown_key")
+        file.write_text(whole + "\n[nonsense")
+        told = program.ask()
+        assert (told.status, told.document["error"]) == (503, "temporarily_unavailable")
+        file.write_text(whole)
+        assert program.ask().status == 200
+
+
+def test_a_program_that_runs_in_circles_is_slowed_down(tmp_path: Path) -> None:
+    with unattended(tmp_path, Ed25519PrivateKey.generate()) as program:
+        asked = (program.ask(resource="https://elsewhere.example/mcp") for _ in range(2 * REQUESTS_MAX))
+        told = [next(asked) for _ in range(REQUESTS_MAX)]
+        assert {each.document["error"] for each in told} == {"invalid_target"}
+        slowed = next(each for each in asked if each.status != 400)  # one more every three seconds is answered
+        assert (slowed.status, slowed.document["error"]) == (429, "slow_down")
+        assert 0 < int(slowed.headers["retry-after"]) <= 900
+        assert program.issued() == 0
 
 
 def test_without_a_token_endpoint_nothing_speaks_of_one(tmp_path: Path) -> None:

@@ -274,6 +274,12 @@ def test_asking_for_nothing_but_questions_proposes_nothing() -> None:
     )
     found = narrowed(widest, (query(f"command/by-dec/{DEC}"),))
     assert (found.permissions, found.queries, found.query_uses) == ((), (QueryScope(dec=DEC),), 9)
+    assert narrowed(replace(widest, query_uses=9), (query("command/any"),)).query_uses == 9
+    with pytest.raises(IssueError):
+        narrowed(replace(widest, query_uses=8), (query("command/any"),))
+    limits = Limits(max_uses=1, max_bytes=1, max_open_commands=1)
+    proposing = narrowed(replace(widest, queries=(QueryScope(agent="a"),)), (publish(limits=limits),))
+    assert (proposing.queries, proposing.query_uses) == ((QueryScope(agent="a"),), widest.query_uses)
     with pytest.raises(IssueError):
         narrowed(widest, (publish(), publish(limits=Limits(max_uses=1, max_bytes=1, max_open_commands=1))))
 
