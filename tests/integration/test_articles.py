@@ -1,6 +1,7 @@
 """What has become of an article, through its life; and what an ending leaves to people."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -10,7 +11,9 @@ from execution.core.states import Verdict
 from tests.integration.passage import NOTIFY
 from tests.integration.world import PROPOSER, World, proposal
 
-LATER = "2030-07-01T12:00:00Z"
+YEAR = datetime.now(UTC).year + 3
+LATER = f"{YEAR}-07-01T12:00:00Z"
+GRANTED_UNTIL_S = int(datetime(YEAR + 1, 1, 1, tzinfo=UTC).timestamp())
 
 
 async def content(world: World, article: str = "article-0028") -> Content | None:
@@ -56,7 +59,9 @@ async def test_through_its_life(world: World) -> None:
 
 
 async def test_a_schedule_is_told(world: World) -> None:
-    command_id = await world.until_approval(proposal(publish_at=LATER), replace(PROPOSER, grant_until_s=1_924_000_000))
+    command_id = await world.until_approval(
+        proposal(publish_at=LATER), replace(PROPOSER, grant_until_s=GRANTED_UNTIL_S)
+    )
     await world.approve(command_id)
     await world.turn(command_id)
     assert await content(world) == Content.SCHEDULED
