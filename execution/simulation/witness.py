@@ -125,6 +125,7 @@ class Witness:
         self._grant_until = grant_until
         self._owners: dict[tuple[str, int], str] = {}
         self._epochs: dict[str, int] = {}
+        self._held_by: dict[str, str | None] = {}
         self._due: dict[str, int] = {}
         self.anew: Counter[str] = Counter()
         self.late: list[tuple[Request, Attempt]] = []
@@ -151,6 +152,7 @@ class Witness:
         lost = {name: replace(one, state=ApprovalState.VOID) for name, one in self.approvals.items()}
         self.approvals = lost | {one.approval_id: one for saga in sagas for one in saga.approvals}
         self._epochs = {saga.root.command_id: saga.root.lease_epoch for saga in sagas}
+        self._held_by = {saga.root.command_id: saga.root.lease_owner for saga in sagas}
         for memory in (self._owners, self._due, self.done_at_s, self.turning_s):
             memory.clear()
 
@@ -173,7 +175,7 @@ class Witness:
         """These units are on disk."""
         self.commits += 1
         for unit in units:
-            self._epoch(unit)
+            self._epoch(process, unit)
             self._direction(unit)
             self._retries(unit)
             for approval in unit.new_approvals:
@@ -190,11 +192,18 @@ class Witness:
                 self.rows[row.command_id] = row
         self.on_written(units)
 
-    def _epoch(self, unit: Unit) -> None:
+    def _epoch(self, process: Process, unit: Unit) -> None:
         for row, _ in unit.cas:
             if row.command_id != unit.root_id:
                 continue
-            before = self._epochs.get(unit.root_id, 0)
+            before, held_by = self._epochs.get(unit.root_id, 0), self._held_by.get(unit.root_id)
+            alone = not process.name.startswith("worker") or held_by in (None, process.name)
+            self.expect(
+                Law.EPOCHS_RISE,
+                alone or row.lease_epoch > before,
+                f"{process.name} committed under epoch {before} of {held_by}",
+            )
+            self._held_by[unit.root_id] = row.lease_owner
             self.expect(Law.EPOCHS_RISE, row.lease_epoch >= before, f"{unit.root_id} fell below epoch {before}")
             self._epochs[unit.root_id] = row.lease_epoch
             if row.lease_owner is None:
