@@ -25,7 +25,7 @@ QUICK = (
 """The mutants that are noticed at once; `python -m tests.soak mutants` hunts all of them."""
 TRACES = (
     "from execution.simulation.run import Bench, run\n"
-    "from execution.simulation.scenario import scenario\n"
+    "from execution.simulation.worlds import scenario\n"
     "bench = Bench()\n"
     "print([run(scenario(seed), bench).trace for seed in range(40, 60)])\n"
 )
