@@ -225,13 +225,17 @@ async def _find_publication(ports: Ports, context: Context) -> Sighting:
 
 async def _find_by_address(ports: Ports, context: Context) -> Sighting:
     """A journal that went back may not know the draft that it made, nor that the draft went public: then the approved
-    bytes stand under the public address. Another post there is no sign of ours."""
+    bytes stand in the post that bears our marker, or under the public address."""
     site, article = site_of(ports, context), await article_of(ports, context)
     seen = await site.observe_draft(marker=draft_marker(context), article=article, known_id=None)
-    if isinstance(seen, Foreign) and seen.code == "slug_taken" and seen.receipt is not None:
-        seen = await site.observe_publication(post_id=seen.receipt.resource_id, expected_version="", article=article)
-        return Absent() if isinstance(seen, Foreign) else seen
-    return seen if isinstance(seen, CannotTell) else Absent()
+    match seen:
+        case Present(receipt=post):
+            expected = post.version
+        case Foreign(code="slug_taken", receipt=Receipt() as post):
+            expected = ""
+        case _:
+            return seen if isinstance(seen, CannotTell) else Absent()
+    return await site.observe_publication(post_id=post.resource_id, expected_version=expected, article=article)
 
 
 async def _verify_publication(ports: Ports, context: Context, receipt: Receipt) -> Sighting:

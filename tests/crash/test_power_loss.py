@@ -11,8 +11,8 @@ import pytest
 from tests.crash.power import Life, cut, lived, scratch
 from tests.crash.recording import compiler
 
-CUTS: Final = 160
-CUTS_OF_FAULTS: Final = 40
+CUTS: Final = 120
+CUTS_OF_FAULTS: Final = 25
 PROPOSALS: Final = 3
 SEED: Final = 1
 needs_compiler = pytest.mark.skipif(

@@ -418,43 +418,34 @@ def _elsewhere(program: Program) -> Home:
 
 
 @pytest.mark.behaviour("unattended.decision")
-def test_a_closed_decision_and_a_revoked_client_get_no_token(tmp_path: Path) -> None:
+def test_who_is_revoked_taken_out_too_fast_or_without_an_open_decision_gets_no_token(tmp_path: Path) -> None:
     with unattended(tmp_path, Ed25519PrivateKey.generate()) as program:
         assert program.ask().status == 200
         assert program.home.remit("revoke", "client", CLIENT, "--reason", "stolen").code == 0
         revoked = program.ask()
         assert (revoked.status, revoked.document["error_description"]) == (400, "revoked")
         assert program.home.remit("reinstate", "client", CLIENT).code == 0
-        assert program.home.remit("decision", "close", program.decision).code == 0
-        closed = program.ask()
-        assert (closed.status, closed.document["error_description"]) == (400, "decision_closed")
-        assert program.issued() == 1
 
-
-@pytest.mark.behaviour("unattended.decision")
-def test_a_client_that_was_taken_out_of_the_configuration_gets_no_token_from_then_on(tmp_path: Path) -> None:
-    with unattended(tmp_path, Ed25519PrivateKey.generate()) as program:
         file = program.home.path / "remit.toml"
         whole = file.read_text()
         file.write_text(whole.replace("[client.nightly]", "[client.daily]"))
-        told = program.ask()
-        assert (told.status, told.document["error_description"]) == (401, "unknown_key")
+        taken_out = program.ask()
+        assert (taken_out.status, taken_out.document["error_description"]) == (401, "unknown_key")
         file.write_text(whole + "\n[nonsense")
-        told = program.ask()
-        assert (told.status, told.document["error"]) == (503, "temporarily_unavailable")
+        unreadable = program.ask()
+        assert (unreadable.status, unreadable.document["error"]) == (503, "temporarily_unavailable")
         file.write_text(whole)
         assert program.ask().status == 200
 
+        assert program.home.remit("decision", "close", program.decision).code == 0
+        closed = program.ask()
+        assert (closed.status, closed.document["error_description"]) == (400, "decision_closed")
+        assert program.issued() == 2
 
-def test_a_program_that_runs_in_circles_is_slowed_down(tmp_path: Path) -> None:
-    with unattended(tmp_path, Ed25519PrivateKey.generate()) as program:
-        asked = (program.ask(resource="https://elsewhere.example/mcp") for _ in range(2 * REQUESTS_MAX))
-        told = [next(asked) for _ in range(REQUESTS_MAX)]
-        assert {each.document["error"] for each in told} == {"invalid_target"}
-        slowed = next(each for each in asked if each.status != 400)  # one more every three seconds is answered
+        told = (program.ask() for _ in range(2 * REQUESTS_MAX))
+        slowed = next(each for each in told if each.status != 400)
         assert (slowed.status, slowed.document["error"]) == (429, "slow_down")
         assert 0 < int(slowed.headers["retry-after"]) <= 900
-        assert program.issued() == 0
 
 
 def test_without_a_token_endpoint_nothing_speaks_of_one(tmp_path: Path) -> None:

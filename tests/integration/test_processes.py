@@ -19,7 +19,7 @@ from server.home import create_home
 from server.tools import Call
 from tests.integration.burst import SINGLE_USE
 
-ROUNDS: Final = 200
+ROUNDS: Final = 120
 PROCESSES: Final = 8
 CALLS: Final = 200
 ANSWER_BYTES_MAX: Final = 1 << 20
