@@ -9,9 +9,9 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 INSTALL = $(PIP) install --require-hashes --only-binary=:all:
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
   --no-annotate pyproject.toml build-requirements.in
-# Tests that share one started service run in one process (xdist_group), and many wait: two processes more than the usual two
+# Tests that share one started service run in one process (xdist_group), and many wait: one process more than the usual two
 # cores. TESTS="-k name" narrows a run.
-JOBS ?= 4
+JOBS ?= 3
 TESTS ?=
 SEEDS ?= 20000
 FUZZ_S ?= 360
