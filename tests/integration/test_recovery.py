@@ -16,8 +16,10 @@ from execution.core.definition import CheckGate, Finding
 from execution.core.states import Kind, State, Verdict
 from execution.intake import Intake
 from execution.orchestrator import drive_saga
+from execution.proposal import CommandView
 from execution.recovery import doubt_everything
 from execution.sagas.publish_article import SEO_ARTICLE_PUBLISH_V1
+from execution.sagas.publish_wordpress import DRAFT
 from execution.store import authority
 from server.app import SystemClock, Ulids, opened
 from server.config import load_config
@@ -25,6 +27,7 @@ from server.home import create_home
 from server.records import StoreRecords
 from tests.integration.passage import CREATE, PUBLISH, PURGE, RECORD, STAGE
 from tests.integration.world import PROPOSER, World, eventually, proposal, world_at
+from tests.operators import ruled
 
 
 @pytest.mark.behaviour("law.late-answer")
@@ -181,6 +184,39 @@ async def test_a_restored_journal_adopts_what_was_published_after_the_backup(wor
     assert (view.live, view.phase) == (True, view.phase)
     assert view.phase != "PRE_PIVOT"
     assert world.passage.sent == sent
+
+
+async def test_a_journal_from_before_the_draft_finds_the_article_under_its_address(world: World) -> None:
+    command_id = await world.accepted()
+    backup = world.path / "backup.db"
+    with sqlite3.connect(world.database) as conn, sqlite3.connect(backup) as target:
+        conn.backup(target)
+    await world.settle(command_id)
+    await world.approve(command_id)
+    assert (await world.settle(command_id)).state == "SUCCESS"
+    sent = list(world.passage.sent)
+    async with world.another("r", backup) as restored:
+        assert restored.changed
+
+        async def looked() -> CommandView:
+            for _ in range(6):
+                await drive_saga(restored.worker.env, command_id)
+                world.clock.move_on(60)
+            found = await restored.status.view(command_id)
+            assert found is not None
+            return found
+
+        view = await looked()
+        assert (view.live, view.answers.executed) == (True, "yes")
+        (conflict,) = view.reviews
+        assert (conflict.kind, conflict.step) == ("CONFLICT", DRAFT)
+        ruling = ruled(conflict.review_id, Verdict.CONTINUE, "olivia", "it is ours", world.clock.now_ms())
+        await restored.operations.request_ruling(conflict.review_id, **ruling)
+        view = await looked()
+        assert conflict.review_id not in {review.review_id for review in view.reviews}
+        assert {step.state for step in view.steps if step.name in (DRAFT, PUBLISH, RECORD)} == {State.SUCCESS}
+    assert world.passage.sent == sent
+    assert len(world.reality().posts) == 1
 
 
 async def test_a_definition_that_this_process_lacks_is_left_alone(world: World) -> None:
