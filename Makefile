@@ -38,7 +38,7 @@ bench: $(VENV)/.dev ## print measured ratios against the bounds
 
 soak: $(VENV)/.dev ## the long proofs: many simulated schedules, then real processes
 	$(BIN)/remit simulate --seeds $(SEEDS)
-	for world in focus stalled deadly restored twins front lying; do \
+	for world in focus stalled clocks deadly restored twins front lying; do \
 	  $(BIN)/python -m execution.simulation $$(( $(SEEDS) / 20 )) 0 1 $$world; done
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S)
 	$(BIN)/python -m tests.matrix

@@ -20,7 +20,8 @@ class Kind(StrEnum):
     """Which world a schedule plays in.
 
     MIXED: every fault, bounds kept. CALM: none. FOCUS: one system misbehaves badly while people turn back. STALLED:
-    workers stand still between fence and write and go on later, over slow disks and clocks that are set. DEADLY: what
+    workers stand still between fence and write and go on later, over slow disks and clocks that are set. CLOCKS: the
+    wall clock jumps forward while requests linger. DEADLY: what
     is to be published ends every process that opens it. RESTORED: a backup takes the journal's place. TWINS: one
     article on two sites, published again on purpose. FRONT: a front repeats requests. LYING: bounds do not hold. In the
     last two nobody can promise more than that ghosts are known.
@@ -30,6 +31,7 @@ class Kind(StrEnum):
     CALM = "calm"
     FOCUS = "focus"
     STALLED = "stalled"
+    CLOCKS = "clocks"
     DEADLY = "deadly"
     RESTORED = "restored"
     TWINS = "twins"

@@ -82,6 +82,27 @@ def _stalled(seed: int) -> Scenario:
     )
 
 
+def _clocks(seed: int) -> Scenario:
+    """Much doubt about one slow system, and a wall clock that jumps over its quiescence."""
+    rng = seeded(f"scenario clocks {seed}")
+    jumps = [Fault(act=Act.WALL, at_s=rng.random() * 40.0, amount=60.0 + rng.random() * 60.0) for _ in range(3)]
+    slow = Limits(transit_s=8.0, run_s=25.0, pause_s=0.5)
+    return replace(
+        calm(f"clocks {seed}"),
+        seed=f"clocks {seed}",
+        kind=Kind.CLOCKS,
+        workers=rng.choice((1, 2)),
+        site=slow,
+        table=Limits(),
+        relay=Limits(),
+        trouble=Trouble(write=0.7),
+        focus="wordpress",
+        rules=rng.choice((Rules.HONEST, Rules.CARELESS)),
+        faults=tuple(jumps),
+        faults_until_s=60.0,
+    )
+
+
 def _deadly(seed: int) -> Scenario:
     """Nothing else goes wrong; a person may look at it, and a fleet may be restarted beside it."""
     rng = seeded(f"scenario deadly {seed}")
@@ -169,6 +190,7 @@ _DRAWN: Final[Mapping[Kind, Callable[[int], Scenario]]] = {
     Kind.CALM: lambda seed: calm(str(seed)),
     Kind.FOCUS: _focused,
     Kind.STALLED: _stalled,
+    Kind.CLOCKS: _clocks,
     Kind.DEADLY: _deadly,
     Kind.RESTORED: _restored,
     Kind.TWINS: _twins,

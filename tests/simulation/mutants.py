@@ -503,7 +503,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     "M9": _of(remembers_the_last_attempt_only, Law.NO_DUPLICATE, Law.UNWOUND_IS_TRUE, Law.CONVERGES),
     "M11": _of(commits_under_any_epoch, Law.EPOCHS_RISE),
     "M13": _of(queues_what_a_dead_owner_left, Law.NO_DUPLICATE, Law.GHOSTS_KNOWN, Law.MAIL_ONCE),
-    "M17": _of(believes_the_wall_clock, *LATE, Law.STATUS_IS_TRUE, world=World.STALLED),
+    "M17": _of(believes_the_wall_clock, *LATE, Law.STATUS_IS_TRUE, world=World.CLOCKS),
     "M21": _of(trashes_without_looking, Law.NO_LIVE_TRASHED),
     "M22": _of(believes_a_journal_that_went_back, Law.MAIL_ONCE, Law.NO_DUPLICATE, world=World.RESTORED),
     "M24": _of(gives_up_a_retry_without_a_read, Law.UNWOUND_IS_TRUE, Law.STATUS_IS_TRUE, world=World.FOCUS),

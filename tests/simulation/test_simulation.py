@@ -19,7 +19,7 @@ SLICES = 4
 ANSWERS_MIN = 10
 """Status answers of a schedule on average, each of which is compared in all eleven questions."""
 QUICK = (
-    *("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M9", "M22", "M33", "M34", "M36", "M38"),
+    *("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M9", "M11", "M12", "M17", "M22", "M33", "M34", "M36", "M38"),
     *("unverified", "unlinked", "uncounted", "hasty"),
 )
 """The mutants that are noticed at once; `python -m tests.soak mutants` hunts all of them."""
@@ -112,7 +112,7 @@ def test_what_another_world_showed_stays_mended(kind: Kind, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [(Kind.STALLED, 30), (Kind.DEADLY, 5), (Kind.RESTORED, 30), (Kind.TWINS, 20)]
+    ("kind", "count"), [(Kind.STALLED, 30), (Kind.DEADLY, 5), (Kind.RESTORED, 30), (Kind.TWINS, 20), (Kind.CLOCKS, 20)]
 )
 def test_every_law_holds_in_worlds_that_show_one_kind_of_fault_soon(kind: Kind, count: int) -> None:
     assert examine(0, count, kind).failed == []
