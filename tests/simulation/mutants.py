@@ -172,6 +172,7 @@ def gives_up_a_retry_without_a_read(patch: Patch) -> None:
 
 
 def rules_before_quiescence(patch: Patch) -> None:
+    """Two guards: the engine waits, and where nobody but the person can look, their look must come after the wait."""
     evidence = rulings._evidence
 
     async def quiet(work: drive.Drive, review: command.Review) -> Any:
@@ -179,6 +180,7 @@ def rules_before_quiescence(patch: Patch) -> None:
         return sighting, 0.0
 
     patch.setattr(rulings, "_evidence", quiet)
+    patch.setattr(rulings, "_looked_early", lambda draft, review: False)
 
 
 def sweeps_nothing(patch: Patch) -> None:
